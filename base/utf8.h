@@ -20,8 +20,4 @@ static inline size_t mri_utf8_bytes(const unsigned char *s)
     return n;
 }
 
-/* The text as UTF-8, malloc'd; NULL: no memory. A byte that is none becomes the character that it is in
- * Latin-1, in which old archives have their names. */
-char *mri_utf8_of(const char *text);
-
 #endif

@@ -2,7 +2,6 @@
  * JSON. See mds.h. */
 #include <stdio.h>
 
-#include "base/utf8.h"
 #include "formats/mds/mds.h"
 #include "formats/storage/json_text.h"
 
@@ -199,15 +198,6 @@ bool mri_mds_schema_same(const mri_mds_schema *a, const mri_mds_schema *b)
 }
 
 /* ---- as JSON ---- */
-/* Other programs refuse JSON with bytes that are no UTF-8. */
-static cJSON *text_item(const char *text)
-{
-    char *utf8 = mri_utf8_of(text);
-    cJSON *item = utf8 ? cJSON_CreateString(utf8) : NULL;
-    free(utf8);
-    return item;
-}
-
 static bool add_columns(cJSON *to, const mri_mds_schema *s)
 {
     cJSON *encodings = cJSON_AddArrayToObject(to, "column_encodings"),
@@ -217,7 +207,7 @@ static bool add_columns(cJSON *to, const mri_mds_schema *s)
     for (uint32_t k = 0; fine && k < s->count; k++) {
         const mri_mds_column *c = &s->column[k];
         fine = cJSON_AddItemToArray(encodings, cJSON_CreateString(c->encoding)) &&
-               cJSON_AddItemToArray(names, text_item(c->name)) &&
+               cJSON_AddItemToArray(names, mri_json_string(c->name)) &&
                cJSON_AddItemToArray(sizes, c->bytes ? cJSON_CreateNumber(c->bytes) : cJSON_CreateNull());
     }
     return fine;
@@ -256,7 +246,7 @@ mri_mds_index_writer *mri_mds_index_begin(const char *const *class_names, uint32
     cJSON *names = w->shards && class_names ? cJSON_AddArrayToObject(w->root, "class_names") : NULL;
     bool fine = w->shards && (names || !class_names) && cJSON_AddNumberToObject(w->root, "version", 2);
     for (uint32_t k = 0; fine && names && k < class_count; k++)
-        fine = cJSON_AddItemToArray(names, text_item(class_names[k]));
+        fine = cJSON_AddItemToArray(names, mri_json_string(class_names[k]));
     if (fine) return w;
     mri_mds_index_end(w);
     return NULL;

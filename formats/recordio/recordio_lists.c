@@ -160,8 +160,8 @@ static int check_offset(const text *t, const mri_rec_offset *o, uint64_t rec_byt
     if (o->offset >= rec_bytes)
         mr_error_set(
             err, MR_EFORMAT,
-            "line %u: offset %llu lies past the end: expected one below the %llu bytes of the records; "
-            "make this index anew, or remove it",
+            "line %u: offset %llu lies past the end: expected one below the %llu bytes of the records: they "
+            "were cut (copy them again), or this index is of others (make it anew, or remove it)",
             o->line, (unsigned long long)o->offset, (unsigned long long)rec_bytes);
     else if (o->offset % 4)
         mr_error_set(err, MR_EFORMAT,

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/utf8.h"
 #include "base/util.h"
 
 /* The library keeps the place of its last error in a global of its own. */
@@ -16,4 +19,25 @@ cJSON *mri_json_parse(const char *text, size_t bytes, const char **end, bool *no
     *no_memory = !root && errno == ENOMEM;
     pthread_mutex_unlock(&lock);
     return root;
+}
+
+cJSON *mri_json_string(const char *text)
+{
+    char *whole = malloc(2 * strlen(text) + 1), *to = whole;
+    if (!whole) return NULL;
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        const size_t n = mri_utf8_bytes(s);
+        if (n) {
+            memcpy(to, s, n);
+            to += n;
+        } else {
+            *to++ = (char)(0xc0 | *s >> 6);
+            *to++ = (char)(0x80 | (*s & 0x3f));
+        }
+        s += n ? n : 1;
+    }
+    *to = '\0';
+    cJSON *out = cJSON_CreateString(whole);
+    free(whole);
+    return out;
 }

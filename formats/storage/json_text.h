@@ -10,4 +10,8 @@
  * not NULL. NULL: the text is no JSON, or memory is short. */
 cJSON *mri_json_parse(const char *text, size_t bytes, const char **end, bool *no_memory);
 
+/* A string for a tree. JSON is UTF-8: other bytes of the text become the characters that they are in Latin-1.
+ * NULL: memory is short. */
+cJSON *mri_json_string(const char *text);
+
 #endif

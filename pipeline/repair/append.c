@@ -97,8 +97,8 @@ static int open_set(append *a, mr_error *err)
             a,
             mr_error_set(
                 err, MR_EINVAL,
-                "expected the list of a set of record files, as 'convert --shard-size' makes it; only "
-                "to such a set samples can be added"),
+                "expected the list of a set of record files: only to such a set samples can be added; "
+                "'convert FILE SET.mrec --shard-size SIZE' makes one of a record file"),
             err);
     const int rc = mri_shards_read(&a->list, a->list_path, err);
     if (rc) return rc;
@@ -143,15 +143,21 @@ static int check_classes(const append *a, const mr_mrec_info *set, mr_error *err
     uint32_t k = 0;
     while (k < count && k < set->class_count && strcmp(info->class_names[k], set->class_names[k]) == 0) k++;
     if (k == count && k == set->class_count) return MR_OK;
-    mr_error_set(
-        err, MR_EINVAL,
-        "class %u is %s in the samples to add and %s in the set (%u and %u classes with names): expected "
-        "the classes of the set; %s",
-        k, shown_class(info->class_names, count, k, mine),
-        shown_class(set->class_names, set->class_count, k, its), count, set->class_count,
-        set->class_count ? "where the samples have some of them, open their source with the set's "
-                           "class_names and class_count (the append command does)"
-                         : "the set has no names of classes");
+    if (count == 0 && info->label_field < 0)
+        mr_error_set(err, MR_EINVAL,
+                     "the samples to add have no classes, the set has %u (the first is %s): expected samples "
+                     "with classes of the set",
+                     set->class_count, shown_class(set->class_names, set->class_count, 0, its));
+    else
+        mr_error_set(
+            err, MR_EINVAL,
+            "class %u is %s in the samples to add and %s in the set (%u and %u classes with names): expected "
+            "the classes of the set; %s",
+            k, shown_class(info->class_names, count, k, mine),
+            shown_class(set->class_names, set->class_count, k, its), count, set->class_count,
+            set->class_count ? "where the samples have some of them, open their source with the set's "
+                               "class_names and class_count (the append command does)"
+                             : "the set has no names of classes");
     return place(a, MR_EINVAL, err);
 }
 

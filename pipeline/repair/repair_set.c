@@ -294,7 +294,7 @@ static int settle_kind(mri_repair_set *s, const char *path, mr_error *err)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         const bool listed = s->ops == &mri_salvage_mrec && is_list(s, s->file[i].path);
-        if (kind_of(s, s->file[i].path) == s->ops && !listed) {
+        if (most && kind_of(s, s->file[i].path) == s->ops && !listed) {
             const mri_repair_file f = s->file[i];
             s->file[kept++] = f;
         } else free(s->file[i].path);

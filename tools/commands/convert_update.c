@@ -2,8 +2,10 @@
  * work is mr_set_update(); here are progress, names of samples, and the closing lines. */
 #include "tools/commands/convert_update.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
@@ -147,7 +149,9 @@ static int same_classes(const update_run *r)
     mr_source *set;
     int status = match_open_set(&set, r->args->dst, r->args->data);
     if (status) return status;
-    status = match_classes(r->src, r->args->dst, mr_source_info_of(set));
+    status = match_classes(r->src, r->args->dst, mr_source_info_of(set),
+                           "a set gets no new classes by --update: convert SRC anew (convert SRC DST "
+                           "--shard-size SIZE --force), or leave the class out (--only-classes)");
     mr_source_close(set);
     return status;
 }
@@ -174,12 +178,22 @@ static mr_set_update_config config_of(update_run *r)
     return cfg;
 }
 
+/* The first run of a job that repeats itself finds no set. */
+static int check_there(const char *dst)
+{
+    struct stat st;
+    if (lstat(dst, &st) == 0 || errno != ENOENT) return EXIT_DONE;
+    say("%s: there is no set yet: make it with 'convert SRC DST --shard-size SIZE', without --update", dst);
+    return EXIT_FAILED;
+}
+
 int convert_update_run(const convert_update *u, mr_source *src)
 {
     update_run r = {.args = u, .src = src};
     mr_set_update_result res = {0};
     mr_error err = MR_ERROR_INIT;
-    int status = same_classes(&r);
+    int status = check_there(u->dst);
+    if (!status) status = same_classes(&r);
     if (status) return status;
     const mr_set_update_config cfg = config_of(&r);
     progress_start(&r.bar, "compare", "samples", u->output->quiet);

@@ -14,11 +14,12 @@ int match_open_set(mr_source **out, const char *set, const data_args *data)
     own.takes_withdrawn = true;
     own.format = own.image_key = own.label_key = own.take = own.target_key = own.split_key = NULL;
     own.split = MR_SPLIT_AUTO;
+    own.classes = MR_CLASSES_FIRST;
     own.label_offset = "auto";
     return setup_source(out, set, &own);
 }
 
-int match_classes(mr_source *src, const char *set, const mr_source_info *of_set)
+int match_classes(mr_source *src, const char *set, const mr_source_info *of_set, const char *remedy)
 {
     const mr_source_info *info = mr_source_info_of(src);
     mr_error err = MR_ERROR_INIT;
@@ -38,9 +39,7 @@ int match_classes(mr_source *src, const char *set, const mr_source_info *of_set)
         for (uint32_t c = 0; to[k] == UINT32_MAX && c < of_set->class_count; c++)
             if (strcmp(info->class_names[k], of_set->class_names[c]) == 0) to[k] = c;
         if (to[k] != UINT32_MAX || !info->class_names[k][0]) continue;
-        say("%s: its class \"%s\" is not a class of %s: convert both to a new set, or rename the class "
-            "(convert --rename-classes)",
-            info->path, info->class_names[k], set);
+        say("%s: its class \"%s\" is not a class of %s: %s", info->path, info->class_names[k], set, remedy);
         status = EXIT_FAILED;
     }
     if (!status)

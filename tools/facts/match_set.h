@@ -8,7 +8,8 @@
 /* Open SET itself, with its withdrawn samples; options of data that choose and rename samples concern the
  * source alone. 0, or an exit status. */
 int match_open_set(mr_source **out, const char *set, const data_args *data);
-/* Each class of src by its name in the set. 0, or an exit status: a class is missing in the set. */
-int match_classes(mr_source *src, const char *set, const mr_source_info *of_set);
+/* Each class of src by its name in the set. 0, or an exit status: a class is missing in the set; remedy ends
+ * the message. */
+int match_classes(mr_source *src, const char *set, const mr_source_info *of_set, const char *remedy);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
@@ -29,6 +30,7 @@ typedef struct append_run {
     mr_source *src;
     progress_bar bar;
     uint64_t known, set_count; /* left out by --update; samples of the set */
+    uint64_t withdrawn;        /* of the set's */
 } append_run;
 
 static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t bytes)
@@ -119,15 +121,32 @@ static int keep_new(append_run *r, bool *none)
     return status;
 }
 
-static int open_like(const append_args *a, mr_source **out)
+/* Other data can be opened, but nothing can be added to them. */
+static int check_set(const char *set, const mr_source_info *info)
 {
+    struct stat st;
+    const bool is_of_records = strcmp(info->format, "shards") == 0 || strcmp(info->format, "mrec") == 0;
+    if (stat(set, &st) != 0 || (!S_ISDIR(st.st_mode) && is_of_records)) return EXIT_DONE;
+    say("%s: expected the list of a set of record files, found %s of format %s: 'convert %s SET.mrec "
+        "--shard-size SIZE' makes such a set",
+        set, S_ISDIR(st.st_mode) ? "a folder" : "a file", info->format, set);
+    return EXIT_FAILED;
+}
+
+static int open_like(append_run *r, mr_source **out)
+{
+    const append_args *a = r->args;
     mr_source *set;
     int status = match_open_set(&set, a->set, &a->data);
     *out = NULL;
     if (status) return status;
-    status = setup_source(out, a->src, &a->data);
+    r->withdrawn = mr_source_withdrawn_count(set);
+    status = check_set(a->set, mr_source_info_of(set));
+    if (status == EXIT_DONE) status = setup_source(out, a->src, &a->data);
     if (status == EXIT_DONE) setup_tell_part(*out, &a->data);
-    if (status == EXIT_DONE) status = match_classes(*out, a->set, mr_source_info_of(set));
+    if (status == EXIT_DONE)
+        status = match_classes(*out, a->set, mr_source_info_of(set),
+                               "convert both to a new set, or rename the class (convert --rename-classes)");
     const char *const *names = NULL;
     const uint32_t count = mr_source_columns(set, NULL, &names);
     if (status == EXIT_DONE) status = objective_check_columns(*out, names, count, a->set);
@@ -147,13 +166,16 @@ static void report(const append_run *r, const mr_append_result *res)
         json_u64(&j, "files", res->files);
         json_u64(&j, "bad", res->bad);
         json_u64(&j, "known", r->known);
+        json_u64(&j, "withdrawn", r->withdrawn);
         json_bool(&j, "resumed", res->resumed);
         json_bool(&j, "present", res->known);
         json_end(&j);
         return;
     }
-    printf("%s: %" PRIu64 " samples, %" PRIu64 " of them new, in %" PRIu32 " file%s\n", shown_text(a->set),
-           res->after, res->after - res->before, res->files, res->files == 1 ? "" : "s");
+    printf("%s: %" PRIu64 " samples, %" PRIu64 " of them new, in %" PRIu32 " file%s", shown_text(a->set),
+           res->after - r->withdrawn, res->after - res->before, res->files, res->files == 1 ? "" : "s");
+    if (r->withdrawn) printf("; %" PRIu64 " more are withdrawn", r->withdrawn);
+    putchar('\n');
     if (res->known)
         printf("A file of the set was made from this source already: nothing was appended. With --again its "
                "samples are in the set twice.\n");
@@ -199,7 +221,7 @@ static int add(append_run *r)
 static int run(const void *args)
 {
     append_run r = {.args = args};
-    int status = open_like(r.args, &r.src);
+    int status = open_like(&r, &r.src);
     if (status == EXIT_DONE) status = add(&r);
     mr_source_close(r.src);
     return status;

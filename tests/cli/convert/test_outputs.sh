@@ -70,6 +70,10 @@ absent endings/d.tar; absent endings/d.npz; absent ./-
 
 # MDS: a folder, whose list is the last file to come and the first to go; RecordIO: with its index
 run 0 convert d endings/e.mds --shard-size 2K --quiet; run 0 inspect endings/e.mds; out_has "format    mds"; out_has "classes"
+mkdir latin && cp -r d/train/disc latin/a && cp -r d/train/ring "latin/$(printf 'b\344r')" # JSON is UTF-8
+run 0 convert latin endings/l.mds --quiet
+iconv -f UTF-8 -t UTF-8 endings/l.mds/index.json >json || fail "endings/l.mds/index.json is no UTF-8"
+grep -qF "[\"a\",\"$(printf 'b\303\244r')\"]" json || fail "endings/l.mds/index.json: other classes"
 test -f endings/e.mds/shard.00001.mds || fail "endings/e.mds: one shard"
 run 0 verify endings/e.mds; out_has " 0 wrong"
 run 1 convert d endings/e.mds; err_has "it exists already"

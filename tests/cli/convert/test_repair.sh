@@ -136,7 +136,8 @@ run 1 repair bad/s.mrec back --from other; err_has "expected the source of this 
 run 2 repair bad/s.mrec back --in-place
 run 1 repair bad/s.mrec bad; err_has "the damaged file itself"
 run 1 repair nothing; err_has "no such file"
-run 1 repair d; err_has "which are what can be repaired"
+echo text >text
+for other in d text d/train/disc/00000.jpg; do run 1 repair $other; err_has "which are what can be repaired"; done
 mkdir out_set; : >out_set/s-00000.mrec
 run 1 repair bad/s.mrec out_set; err_has "exists already"
 

@@ -106,6 +106,8 @@ run 0 convert later nameless.mrec --no-names --shard-size 16K --quiet
 run 1 convert later nameless.mrec --update --quiet; err_has "the samples have no names"
 mv later/ring later/zebra
 run 1 convert later followed/s.mrec --update --quiet; err_has 'its class "zebra" is not a class of followed/s.mrec'
+err_has "a set gets no new classes by --update"
+run 1 convert later never.mrec --update --quiet; err_has "never.mrec: there is no set yet: make it with 'convert SRC DST --shard-size SIZE'"
 mv later/zebra later/ring
 
 # pixels and coefficients are compared in the form that the set stores
