@@ -1,7 +1,7 @@
 /* formats/folder/members_probe.c: is an archive one of class folders, or one of samples (WebDataset)?
  *
  *   two folders with pictures; half of them or more have no other member of their key   class folders
- *   more than half have one (0017.jpg with 0017.json, 0017.txt, ...)                    samples
+ *   more than half have one (0017.jpg with 0017.json, 0017.boxes.npy, ...)              samples
  *   a picture has a member .cls, .class, .label; __classes__                            samples
  *   archives in the archive                                                             class folders
  *
@@ -50,9 +50,25 @@ static bool is_of_label(const char *ending)
            strcasecmp(ending, ".label") == 0;
 }
 
+/* Of the key's picture 17.jpg: is it 17.boxes.npy or 17.mask.png? Other pictures may be called 17.1.jpg. */
+static bool is_of_key(const look *l, const char *name, bool picture)
+{
+    const size_t n = strlen(l->key);
+    return l->key_has_picture && n > 0 && strncmp(l->key, name, n) == 0 && name[n] == '.' &&
+           (!picture || mri_has_word_of_masks(name + n));
+}
+
+/* The picture after such members, where these come first: 17.boxes.npy, 17.jpg. */
+static bool is_picture_of_key(const look *l, const char *name, size_t key, bool picture)
+{
+    return picture && !l->key_has_picture && strncmp(l->key, name, key) == 0 && l->key[key] == '.';
+}
+
 static void see_key(look *l, const char *name, size_t key, bool picture)
 {
-    if (strlen(l->key) != key || strncmp(l->key, name, key) != 0) {
+    const bool known = strlen(l->key) == key && strncmp(l->key, name, key) == 0;
+    if (is_picture_of_key(l, name, key, picture)) l->key[key] = '\0';
+    else if (!known && !is_of_key(l, name, picture)) {
         snprintf(l->key, sizeof l->key, "%.*s", (int)key, name);
         l->key_members = 0;
         l->key_has_picture = l->key_has_label = false;

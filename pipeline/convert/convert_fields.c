@@ -127,12 +127,22 @@ static void move_tensor_last(mri_convert_plan *plan)
     if (plan->label > at) plan->label--;
 }
 
+/* A column of targets may be called as the picture is. */
+static int check_names(const mri_convert_plan *plan, mr_error *err)
+{
+    for (uint32_t k = 1; k < plan->field_count; k++)
+        if (mri_field_find(plan->fields, k, plan->fields[k].name) >= 0)
+            return mr_error_set(err, MR_EINVAL, "two fields would be named \"%s\": rename one of the columns",
+                                plan->fields[k].name);
+    return MR_OK;
+}
+
 /* What stands behind all others. */
 static int end_fields(mri_convert_plan *plan, mr_error *err)
 {
     const int rc = add_name(plan, err);
     if (rc == MR_OK) move_tensor_last(plan);
-    return rc;
+    return rc ? rc : check_names(plan, err);
 }
 
 int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err)

@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/source/columns.h"
 #include "formats/source/elements.h"
 #include "formats/source/value.h"
 #include "formats/tfrecord/example.h"
@@ -170,6 +171,21 @@ static const char *name_of(const mri_convert_plan *plan, uint32_t k)
     }
 }
 
+/* Targets that nobody would find again: our reader has other fields of these names. */
+static int check_targets(const mri_convert_plan *plan, uint32_t k, mr_error *err)
+{
+    static const char *const others[] = {"image", "label", "boxes", "box_labels", "mask"};
+    uint32_t field;
+    bool other = false;
+    if (!mr_source_columns(plan->src, &field, NULL) || plan->from[k] != (int)field) return MR_OK;
+    for (size_t o = 0; o < MRI_ARRAY_COUNT(others); o++) other |= strcmp(plan->called[k], others[o]) == 0;
+    if (!other && role_of(plan, k) == PLAIN) return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "field \"%s\" has targets, and a feature of this name in a TFRecord is taken for "
+                        "something else: rename the column",
+                        plan->fields[k].name);
+}
+
 /* A name that is given twice would hide one of the two. */
 static int check_name(const mri_convert_plan *plan, uint32_t k, mr_error *err)
 {
@@ -200,7 +216,10 @@ static int tfrecord_plan(mri_convert_plan *plan, mr_error *err)
         const char *name = name_of(plan, k);
         memcpy(plan->called[k], name, strlen(name) + 1);
     }
-    for (uint32_t k = 0; !rc && k < plan->field_count; k++) rc = check_name(plan, k, err);
+    for (uint32_t k = 0; !rc && k < plan->field_count; k++) {
+        rc = check_targets(plan, k, err);
+        if (!rc) rc = check_name(plan, k, err);
+    }
     return rc;
 }
 

@@ -165,6 +165,21 @@ static void report_names(const convert_run *r, const mr_convert_result *res)
            lost == 1 ? "was" : "were", lost == 1 ? "it" : "them");
 }
 
+/* Record files alone keep the names of columns that became targets. */
+static uint32_t lost_columns(const convert_run *r)
+{
+    return r->args->to == MR_TO_MREC ? 0 : mr_source_columns(r->src, NULL, NULL);
+}
+
+static void report_columns(const convert_run *r)
+{
+    const uint32_t lost = lost_columns(r);
+    if (lost)
+        printf("the name%s of %" PRIu32 " column%s of targets %s not written: only record files keep names, "
+               "by which data with other columns are refused\n",
+               lost == 1 ? "" : "s", lost, lost == 1 ? "" : "s", lost == 1 ? "was" : "were");
+}
+
 static void report(const convert_run *r, const mr_convert_result *res)
 {
     const convert_args *a = r->args;
@@ -184,6 +199,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         json_u64(&j, "coefficients", res->coefficients);
         json_u64(&j, "kept", res->kept);
         json_u64(&j, "class_names_lost", res->class_names_lost);
+        json_u64(&j, "column_names_lost", lost_columns(r));
         json_u64(&j, "renamed", res->renamed);
         json_u64(&j, "bytes_in", res->bytes_in);
         json_u64(&j, "bytes_out", res->bytes_out);
@@ -222,6 +238,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
                shown_text(r->bad_path));
     report_names(r, res);
+    report_columns(r);
     report_renamed(r, res);
 }
 

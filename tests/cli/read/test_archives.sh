@@ -64,6 +64,17 @@ make 'put("set/train/bee/05.png", picture(1 + 3 * 5)); os.remove("set/train/bee/
 run 0 inspect tars.tar; out_has "samples   18"; out_has "classes   3: ant, bee, cat"
 equal "$(digest tars.tar)" "$(digest set/train)"
 run 0 convert tars.tar t.mrec --quiet; equal "$(digest t.mrec)" "$(digest set/train)"
+# pictures in two folders, each with boxes or a mask and no class, are samples and no class folders, in either order of the members
+make '
+for name, ending, data in ("boxes", "boxes.npy", npy(bytes(4), (1, 4))), ("mask", "mask.png", png((1, 1, 1))):
+    pairs = [("%s/%d" % (c, k), k) for k in range(3) for c in ("ant", "bee")]
+    for late, to in (1, name + "1.tar"), (0, name + "0.tar"):
+        two = lambda key, k: [(key + ".png", picture(k)), (key + "." + ending, data)][:: 1 if late else -1]
+        tar(to, [one for key, k in pairs for one in two(key, k)])
+'
+for to in boxes1 boxes0 mask1; do
+    run 0 inspect $to.tar --index-folder off; out_has "format    tar"; out_has "samples   6"; out_has "field 1   ${to%?}"; out_lacks "classes"
+done
 # other rules for folders
 run 0 inspect bare.tar --classes none; out_lacks "classes   "
 

@@ -79,8 +79,17 @@ run 1 append abc.mrec other.csv --target-key round..mid; err_has "expected the c
 run 1 append abc.mrec other.mrec; err_has "expected the columns of abc.mrec in the same order"
 run 0 eval abc.mrec --checkpoint names --quiet; equal "$(grep -c "target columns" err)" 0
 run 0 predict other.csv --checkpoint names --quiet
-# MDS keeps no names
-run 0 convert abc.csv abc.mds --target-key round..mid --quiet
+# the numbers are the same in every format; only record files keep the names
+run 0 eval abc.mrec --checkpoint names --quiet --json; loss=$(number loss)
+for to in tar tfrecord mds; do
+    run 0 convert abc.csv abc.$to --target-key round..mid --quiet
+    out_has "the names of 3 columns of targets were not written"
+    run 0 eval abc.$to --checkpoint names --quiet --json; equal "$(number loss)" "$loss"
+done
+sed '1s/round/boxes/' abc.csv >taken.csv
+run 1 convert taken.csv taken.tfrecord --target-key boxes; err_has "a feature of this name in a TFRecord is taken for something else"
+sed '1s/round/image/' abc.csv >taken.csv
+run 1 convert taken.csv taken.tar --target-key image; err_has "two fields would be named"
 run 0 eval abc.mds --checkpoint names --quiet; err_has "abc.mds: no names of target columns here: their order is taken to be that of names/step-"
 # shellcheck disable=SC2086
 run 0 train abc.mds "$@" --epochs 1 $three --val none --checkpoint nameless
