@@ -79,20 +79,18 @@ static bool calls_program(const mr_loader *l)
 static int make_order_stage(mr_loader *l, mr_error *err)
 {
     const mri_order_config cfg = {
-        .ring = l->ring, .halt = &l->halt, .batches = &l->plan.batches, .trace = l->plan.cfg.trace};
+        .set = &l->plan.cfg, .ring = l->ring, .halt = &l->halt, .batches = &l->plan.batches};
     return asks_ahead(l) ? mri_order_stage_create(&l->stages.order, &cfg, err) : MR_OK;
 }
 
 static int make_ring(mr_loader *l, mr_error *err)
 {
-    const mri_ring_config cfg = {.batches = &l->plan.batches,
+    const mri_ring_config cfg = {.set = &l->plan.cfg,
+                                 .batches = &l->plan.batches,
                                  .halt = &l->halt,
                                  .slots = &l->slots,
                                  .chunks = &l->chunks,
-                                 .workers = l->plan.cfg.workers,
-                                 .spare = l->plan.cfg.keep,
                                  .device_slots = l->plan.cfg.devices ? l->plan.device_slots : 0,
-                                 .keep_host = l->plan.cfg.keep_host,
                                  .free_order = l->plan.cfg.free_order && l->plan.threads,
                                  .calls = calls_program(l) && !l->plan.cfg.free_order,
                                  .lists = asks_ahead(l)};
@@ -118,22 +116,21 @@ static int make_read_stage(mr_loader *l, mr_error *err)
                                       .note_context = &l->notices,
                                       .extra_fd = l->kept.cache ? mri_cache_fd(l->kept.cache) : -1,
                                       .extra_path = l->kept.cache ? mri_cache_path(l->kept.cache) : NULL};
-    const mri_read_config cfg = {.ring = l->ring,
+    const mri_read_config cfg = {.set = &l->plan.cfg,
+                                 .ring = l->ring,
                                  .halt = &l->halt,
                                  .locator = &l->locator,
                                  .resident = l->kept.resident,
                                  .io = l->plan.io,
-                                 .readers = l->plan.cfg.readers,
-                                 .reader = reader,
-                                 .trace = l->plan.cfg.trace,
-                                 .recorded = l->plan.cfg.record != NULL};
+                                 .reader = reader};
     return mri_read_stage_create(&l->stages.read, &cfg, err);
 }
 
 static int make_decode_stage(mr_loader *l, mr_error *err)
 {
     const bool keeps = l->kept.cache && !(l->plan.cfg.no_checks && l->plan.cfg.cache == MR_CACHE_DISK);
-    l->place = (mri_place_config){.source = l->plan.source,
+    l->place = (mri_place_config){.set = &l->plan.cfg,
+                                  .source = l->plan.source,
                                   .augment = l->plan.augment,
                                   .fields = &l->plan.fields,
                                   .layout = &l->plan.layout,
@@ -141,43 +138,35 @@ static int make_decode_stage(mr_loader *l, mr_error *err)
                                   .height = l->plan.info.height,
                                   .width = l->plan.info.width,
                                   .channels = l->plan.info.channels,
-                                  .seed = l->plan.cfg.seed,
                                   .cache = l->kept.cache,
                                   .cache_form = l->plan.cache_form,
                                   .keeps = keeps, /* unchecked ones on disk: later runs would take them for
                                                      checked */
                                   .resident = l->kept.resident,
                                   .points = l->kept.points,
-                                  .no_checks = l->plan.cfg.no_checks,
-                                  .unlabelled = l->plan.cfg.count_unlabelled ? 0 : -1,
                                   .until = &l->halt.over,
                                   .budget = !l->plan.memory.share.pixels ? NULL
                                             : l->budget.own              ? l->budget.own
                                                                          : l->plan.cfg.budget,
                                   .share = l->plan.memory.share};
-    const mri_decode_config cfg = {.ring = l->ring,
+    const mri_decode_config cfg = {.set = &l->plan.cfg,
+                                   .ring = l->ring,
                                    .halt = &l->halt,
                                    .locator = &l->locator,
                                    .place = &l->place,
                                    .bad = &l->bad,
-                                   .cache_serves = l->plan.cfg.cache == MR_CACHE_MEMORY,
-                                   .workers = l->plan.cfg.workers,
-                                   .chunk_samples = l->plan.memory.chunk_samples,
-                                   .trace = l->plan.cfg.trace,
-                                   .record = l->plan.cfg.record};
+                                   .chunk_samples = l->plan.memory.chunk_samples};
     return mri_decode_stage_create(&l->stages.decode, &cfg, err);
 }
 
 static int make_staging(mr_loader *l, mr_error *err)
 {
-    const mri_staging_config cfg = {.ring = l->ring,
+    const mri_staging_config cfg = {.set = &l->plan.cfg,
+                                    .ring = l->ring,
                                     .halt = &l->halt,
                                     .batches = &l->plan.batches,
                                     .layout = &l->plan.layout,
-                                    .devices = l->plan.cfg.devices,
-                                    .device_slots = l->plan.device_slots,
-                                    .trace = l->plan.cfg.trace,
-                                    .record = l->plan.cfg.record};
+                                    .device_slots = l->plan.device_slots};
     return mri_staging_create(&l->stages.staging, &cfg, err);
 }
 

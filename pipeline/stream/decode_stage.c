@@ -20,14 +20,15 @@ struct mri_decode_stage {
 int mri_decode_stage_create(mri_decode_stage **out, const mri_decode_config *cfg, mr_error *err)
 {
     *out = NULL;
-    mri_decode_stage *s = calloc(1, sizeof *s + cfg->workers * sizeof s->workers[0]);
-    if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for %u workers", cfg->workers);
+    mri_decode_stage *s = calloc(1, sizeof *s + cfg->set->workers * sizeof s->workers[0]);
+    if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for %u workers", cfg->set->workers);
     s->cfg = *cfg;
-    if (mri_workers_account_init(&s->account, cfg->workers, cfg->chunk_samples, cfg->trace, cfg->record)) {
+    if (mri_workers_account_init(&s->account, cfg->set->workers, cfg->chunk_samples, cfg->set->trace,
+                                 cfg->set->record)) {
         mri_decode_stage_destroy(s);
-        return mr_error_set(err, MR_ENOMEM, "no memory for %u workers", cfg->workers);
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u workers", cfg->set->workers);
     }
-    for (uint32_t i = 0; i < cfg->workers; i++) {
+    for (uint32_t i = 0; i < cfg->set->workers; i++) {
         worker *w = &s->workers[s->worker_count++];
         w->stage = s;
         mri_worker_account_init(&w->account, &s->account, i);
@@ -64,7 +65,7 @@ mri_decode_counters *mri_decode_stage_counters(mri_decode_stage *s) { return &s-
 static void look_at_cache(worker *w)
 {
     const mri_decode_config *cfg = &w->stage->cfg;
-    if (cfg->cache_serves && w->placer.offered && mri_cache_is_whole(cfg->place->cache))
+    if (cfg->set->cache == MR_CACHE_MEMORY && w->placer.offered && mri_cache_is_whole(cfg->place->cache))
         mri_ring_serve_from_memory(cfg->ring);
     w->placer.offered = 0;
 }
@@ -123,7 +124,7 @@ uint32_t mri_decode_stage_slowest(mri_decode_stage *s, mr_slow_sample *out, uint
 
 static void record_chunk(const worker *w, const mri_chunk *c, bool located)
 {
-    if (!w->stage->cfg.record) return;
+    if (!w->stage->cfg.set->record) return;
     mri_chunk_reading reading = {.reads = located ? c->read_count : 0, .core_ns = c->reader_core_ns};
     for (uint32_t i = 0; i < reading.reads; i++) reading.bytes += c->reads[i].bytes;
     mri_worker_record(&w->account, &c->times, c->count, &reading);

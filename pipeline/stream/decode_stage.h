@@ -18,16 +18,13 @@
 typedef struct mri_decode_stage mri_decode_stage;
 
 typedef struct mri_decode_config {
+    const mr_loader_config *set; /* the loader's settings; at least one worker also where none is started */
     mri_ring *ring;
     mri_halt *halt;
     const mri_locator *locator;
     const mri_place_config *place;
     mri_bad_samples *bad;
-    bool cache_serves;      /* a cache in memory that is whole leaves nothing to read */
-    uint32_t workers;       /* threads; at least one worker also where none is started */
     uint32_t chunk_samples; /* of a chunk at most */
-    mr_trace *trace;        /* or NULL, as the next */
-    mr_record *record;
 } mri_decode_config;
 
 int mri_decode_stage_create(mri_decode_stage **out, const mri_decode_config *cfg, mr_error *err);

@@ -32,7 +32,7 @@ static void *order_main(void *arg)
             mri_halt_fail(cfg->halt, rc, &err);
             return NULL;
         }
-        mr_trace_span(cfg->trace, "order", "order", start, mri_now_ns(), batch);
+        mr_trace_span(cfg->set->trace, "order", "order", start, mri_now_ns(), batch);
         mri_ring_mark_listed(cfg->ring);
     }
     return NULL;

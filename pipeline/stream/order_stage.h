@@ -15,10 +15,10 @@
 typedef struct mri_order_stage mri_order_stage;
 
 typedef struct mri_order_config {
-    mri_ring *ring; /* with `lists` */
+    const mr_loader_config *set; /* the loader's settings */
+    mri_ring *ring;              /* with `lists` */
     mri_halt *halt;
     const mri_batches *batches;
-    mr_trace *trace; /* or NULL */
 } mri_order_config;
 
 int mri_order_stage_create(mri_order_stage **out, const mri_order_config *cfg, mr_error *err);

@@ -114,7 +114,7 @@ static int run_augment(mri_placer *p, const target *t, const mr_value *image, co
                        mri_geometry *geometry, mr_error *err)
 {
     const mri_place_config *cfg = p->cfg;
-    const mri_sample_key key = {cfg->seed, t->turn, t->sample};
+    const mri_sample_key key = {cfg->set->seed, t->turn, t->sample};
     return mri_augment_run(cfg->augment, p->scratch, image, cfg->decode, cfg->channels, key, cfg->height,
                            cfg->width, t->slot->pixels + t->i * cfg->layout->sample_bytes,
                            t->slot->affine ? t->slot->affine + 2 * (size_t)t->i : NULL, boxes, geometry, err);
@@ -197,7 +197,7 @@ static int place_image(mri_placer *p, const target *t, const mr_value *image, in
         if (!made || !paint_kept(p, t, boxes, geometry, kept)) rc = paint(p, t, image, boxes, geometry, err);
         if (rc != MR_OK) return rc;
     }
-    slot->labels[t->i] = label >= 0 ? label : cfg->unlabelled;
+    slot->labels[t->i] = label >= 0 ? label : cfg->set->count_unlabelled ? 0 : -1;
     slot->ids[t->i] = t->sample;
     return MR_OK;
 }
@@ -261,7 +261,7 @@ static int place_alone(mri_placer *p, const target *t, mr_error *err)
     if (rc != MR_OK) return rc;
     p->reads++;
     p->read_bytes += e.bytes;
-    return place_sample(p, t, p->spare, (size_t)e.bytes, cfg->no_checks, err);
+    return place_sample(p, t, p->spare, (size_t)e.bytes, cfg->set->no_checks, err);
 }
 
 int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t turn, uint64_t sample, mr_error *err)
@@ -285,9 +285,10 @@ static int place_cached(mri_placer *p, const mri_chunk *c, const mri_chunk_sampl
     const uint8_t *data = s->memory ? s->memory : q->data + s->at;
     mr_value image;
     int32_t label;
-    const bool whole = (!q || came(q, s)) &&
-                       mri_cache_parse(s->sample, data, s->bytes, q && !cfg->no_checks, &image, &label) &&
-                       is_label(mr_source_info_of(cfg->source), label);
+    const bool whole =
+        (!q || came(q, s)) &&
+        mri_cache_parse(s->sample, data, s->bytes, q && !cfg->set->no_checks, &image, &label) &&
+        is_label(mr_source_info_of(cfg->source), label);
     const int rc = whole ? place_image(p, t, &image, label, NULL, NULL, NULL, err) : MR_EFORMAT;
     if (rc == MR_OK) {
         p->cache_hits++;
@@ -306,7 +307,7 @@ static int place_from_memory(mri_placer *p, const mri_chunk_sample *s, const tar
 {
     if (!s->memory) return place_alone(p, t, err);
     uint64_t *const good = mri_resident_checked_bits(p->cfg->resident);
-    const bool trusted = p->cfg->no_checks || mri_resident_is_checked(good, s->sample);
+    const bool trusted = p->cfg->set->no_checks || mri_resident_is_checked(good, s->sample);
     const int rc = place_sample(p, t, s->memory, s->bytes, trusted, err);
     if (rc == MR_OK && !trusted) mri_resident_mark_checked(good, s->sample);
     return rc;
@@ -327,7 +328,7 @@ int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t
     if (s->read == MRI_IN_MEMORY) return place_from_memory(p, s, &t, err);
     const mri_read *q = &c->reads[s->read];
     if (came(q, s) && q->made) return place_sample(p, &t, q->data, (size_t)q->made->bytes, true, err);
-    if (came(q, s)) return place_sample(p, &t, q->data + s->at, s->bytes, p->cfg->no_checks, err);
+    if (came(q, s)) return place_sample(p, &t, q->data + s->at, s->bytes, p->cfg->set->no_checks, err);
     /* which samples share a read depends on workers and readers; which one is bad must not (I2, I7). Asking a
      * server that does not answer again helps nothing */
     const bool unreachable = q->want.status != MR_OK && q->want.status != MR_EFORMAT;
@@ -349,7 +350,8 @@ void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t i, bool
                             .height = cfg->height,
                             .width = cfg->width,
                             .channels = cfg->channels};
-    const float share = mri_augment_mix(cfg->augment, (mri_sample_key){cfg->seed, turn, slot->ids[i]}, &pair);
+    const float share =
+        mri_augment_mix(cfg->augment, (mri_sample_key){cfg->set->seed, turn, slot->ids[i]}, &pair);
     if (share == 0) return;
     slot->labels2[i] = slot->labels[i + 1];
     slot->labels2[i + 1] = slot->labels[i];

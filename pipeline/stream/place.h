@@ -14,21 +14,19 @@
 #include "pipeline/stream/chunk.h"
 
 typedef struct mri_place_config { /* fixed */
+    const mr_loader_config *set;  /* the loader's settings */
     const mr_source *source;
     const mr_augment *augment;
     const mri_fields *fields;
     const mri_slot_layout *layout;
     const mr_decode_config *decode;
     uint32_t height, width, channels; /* of the picture in the batch */
-    uint64_t seed;
     mri_cache *cache;                 /* or NULL */
     const mri_cache_form *cache_form; /* with a cache */
     bool keeps;                       /* good samples are offered to the cache */
     mri_resident *resident;           /* or NULL */
     mri_points *points;               /* or NULL */
-    bool no_checks;
-    int32_t unlabelled; /* label of a sample without one */
-    const bool *until;  /* atomic: a wait for a server, or for memory, ends when it is true */
+    const bool *until;                /* atomic: a wait for a server, or for memory, ends when it is true */
     mr_budget *budget;  /* larger pictures than `share` borrow from it; NULL: every worker has room for all */
     mri_extremes share; /* of pictures that a worker always has room for */
 } mri_place_config;

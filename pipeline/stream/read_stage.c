@@ -36,19 +36,20 @@ static int open_account(mri_read_stage *s, mr_error *err)
 {
     const mr_source *source = s->cfg.reader.source;
     const uint32_t files = source ? mr_source_info_of(source)->file_count : 0;
-    const int rc = mri_readers_account_init(&s->account, files, s->cfg.io, s->cfg.recorded, s->cfg.trace);
+    const int rc = mri_readers_account_init(&s->account, files, s->cfg.io, s->cfg.set->record != NULL,
+                                            s->cfg.set->trace);
     return rc ? mr_error_set(err, rc, "no memory for the counts of %u files", files) : MR_OK;
 }
 
 int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_error *err)
 {
     *out = NULL;
-    mri_read_stage *s = calloc(1, sizeof *s + cfg->readers * sizeof s->reader_threads[0]);
-    if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for %u readers", cfg->readers);
+    mri_read_stage *s = calloc(1, sizeof *s + cfg->set->readers * sizeof s->reader_threads[0]);
+    if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for %u readers", cfg->set->readers);
     s->cfg = *cfg;
     s->depth = cfg->reader.depth;
     int rc = open_account(s, err);
-    for (uint32_t i = 0; i < cfg->readers && rc == MR_OK; i++) {
+    for (uint32_t i = 0; i < cfg->set->readers && rc == MR_OK; i++) {
         reader_thread *t = &s->reader_threads[s->reader_thread_count++];
         t->stage = s;
         rc = mri_reader_create(&t->reader, cfg->io, &cfg->reader, err);

@@ -16,15 +16,13 @@
 typedef struct mri_read_stage mri_read_stage;
 
 typedef struct mri_read_config {
+    const mr_loader_config *set; /* the loader's settings; at least one reader also where none is started */
     mri_ring *ring;
     mri_halt *halt; /* the stage adds itself: readers that wait for a server come back */
     const mri_locator *locator;
     mri_resident *resident; /* or NULL */
     mr_io io;
-    uint32_t readers;         /* threads; at least one reader also where none is started */
     mri_reader_config reader; /* of each */
-    mr_trace *trace;          /* or NULL */
-    bool recorded;            /* somebody wants to know what reading costs on a core */
 } mri_read_config;
 
 int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_error *err);

@@ -74,8 +74,8 @@ int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
     if (!r) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
     r->cfg = *cfg;
     r->end_batch = cfg->batches->end_batch;
-    r->slot_count = cfg->slots->count - cfg->spare;
-    r->limits = (mri_ring_limits){cfg->workers, UINT32_MAX, r->slot_count};
+    r->slot_count = cfg->slots->count - cfg->set->keep;
+    r->limits = (mri_ring_limits){cfg->set->workers, UINT32_MAX, r->slot_count};
     r->slot = calloc(r->slot_count, sizeof *r->slot);
     r->counted = calloc(cfg->device_slots + 1, sizeof *r->counted);
     const int rc =
@@ -464,7 +464,7 @@ bool mri_ring_is_full(mri_ring *r, uint64_t batch)
 static void free_slots_locked(mri_ring *r)
 {
     uint64_t freed = r->released;
-    if (r->cfg.device_slots) freed = r->cfg.keep_host ? mri_min_u64(r->released, r->copied) : r->copied;
+    if (r->cfg.device_slots) freed = r->cfg.set->keep_host ? mri_min_u64(r->released, r->copied) : r->copied;
     if (freed <= r->freed) return;
     r->freed = freed;
     pthread_cond_broadcast(&r->cond[ROOM]);

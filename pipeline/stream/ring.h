@@ -38,14 +38,12 @@
 #include "pipeline/stream/halt.h"
 
 typedef struct mri_ring_config {
+    const mr_loader_config *set; /* the loader's settings; at least one worker */
     const mri_batches *batches;
     mri_halt *halt; /* the ring adds itself */
     mri_slots *slots;
     mri_chunks *chunks;
-    uint32_t workers;      /* that decode, at least one */
-    uint32_t spare;        /* number of last slots that do not belong to the ring at first */
     uint32_t device_slots; /* sets of device memory; 0: batches are handed out in host memory */
-    bool keep_host;        /* with devices: a slot stays as it is until its batch is released */
     bool free_order;       /* without devices: whichever batch is full first is handed out next */
     bool calls;            /* whoever decodes calls functions of the program, which may wait: below */
     bool lists;            /* somebody lists the samples of each batch before it is claimed (order_stage.h) */

@@ -112,7 +112,7 @@ int mri_staging_create(mri_staging **out, const mri_staging_config *cfg, mr_erro
     s->parts = parts;
     int rc = MR_OK;
     for (uint32_t r = 0; r < parts && rc == MR_OK; r++)
-        rc = open_replica(s, &s->replicas[r], cfg->devices[r], err);
+        rc = open_replica(s, &s->replicas[r], cfg->set->devices[r], err);
     if (rc != MR_OK) {
         mri_staging_destroy(s);
         return rc;
@@ -240,13 +240,13 @@ static int wait_for_copies(mri_staging *s, uint64_t batch, mri_copy_times *times
             longest = mri_max_u64(longest, end - start);
             record.end_ns = mri_max_u64(record.end_ns, end);
             times[r] = (mri_copy_times){start, end};
-            mr_trace_span(s->cfg.trace, p->track, "copy", start, end, batch);
+            mr_trace_span(s->cfg.set->trace, p->track, "copy", start, end, batch);
         }
     }
     record.copy_ns = longest;
-    if (s->cfg.record && record.end_ns) {
+    if (s->cfg.set->record && record.end_ns) {
         record.lag_ns = lag_of(s, batch);
-        mri_record_copies(s->cfg.record, &record);
+        mri_record_copies(s->cfg.set->record, &record);
     }
     mri_activity_add(&s->counter, MRI_BUSY, longest);
     mri_count(&s->counter.items, 1);

@@ -17,14 +17,12 @@
 typedef struct mri_staging mri_staging;
 
 typedef struct mri_staging_config {
+    const mr_loader_config *set; /* the loader's settings, with batches->parts devices */
     mri_ring *ring;
     mri_halt *halt;
     const mri_batches *batches;
     const mri_slot_layout *layout;
-    mr_device *const *devices; /* batches->parts of them */
-    uint32_t device_slots;     /* as the ring has it */
-    mr_trace *trace;           /* or NULL, as the next */
-    mr_record *record;
+    uint32_t device_slots; /* as the ring has it */
 } mri_staging_config;
 
 int mri_staging_create(mri_staging **out, const mri_staging_config *cfg, mr_error *err);

@@ -18,6 +18,8 @@ void line_open(line *l, const line_config *cfg)
 {
     mr_error err = MR_ERROR_INIT;
     memset(l, 0, sizeof *l);
+    mr_loader_defaults(&l->set);
+    l->set.workers = at_least_one(cfg->workers);
     l->source = mrt_source(mrt_idx_set("line", cfg->samples, LINE_HIGH, LINE_WIDE));
     const mri_batches_config batches = {.order = MR_ORDER_SEQUENTIAL,
                                         .block = 1,
@@ -28,11 +30,11 @@ void line_open(line *l, const line_config *cfg)
     MRT_OK(mri_batches_plan(&l->batches, &batches, &err), &err);
     mri_halt_init(&l->halt);
     open_memory(l, cfg);
-    const mri_ring_config ring = {.batches = &l->batches,
+    const mri_ring_config ring = {.set = &l->set,
+                                  .batches = &l->batches,
                                   .halt = &l->halt,
                                   .slots = &l->slots,
                                   .chunks = &l->chunks,
-                                  .workers = at_least_one(cfg->workers),
                                   .lists = cfg->lists,
                                   .calls = cfg->calls,
                                   .device_slots = cfg->device_slots,

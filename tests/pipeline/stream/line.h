@@ -16,6 +16,7 @@ typedef struct line_config {
 } line_config;
 
 typedef struct line {
+    mr_loader_config set; /* of every stage */
     mr_source *source;
     mri_batches batches;
     mri_fields fields;

@@ -34,15 +34,16 @@ static void open_read(read_rig *g, const line_config *cfg, mr_io io, uint32_t re
 {
     mr_error err = MR_ERROR_INIT;
     line_open(&g->l, cfg);
+    g->l.set.readers = readers;
     g->left = UINT64_MAX;
     g->locator =
         (mri_locator){.batches = &g->l.batches, .source = g->l.source, .chunk_room = g->l.chunks.room};
     const mri_read_config read = {
+        .set = &g->l.set,
         .ring = g->l.ring,
         .halt = &g->l.halt,
         .locator = &g->locator,
         .io = io,
-        .readers = readers,
         .reader = {
             .source = g->l.source, .depth = 4, .filter = fails_from_some_read_on, .filter_context = g}};
     MRT_OK(mri_read_stage_create(&g->stage, &read, &err), &err);
@@ -85,11 +86,12 @@ static void a_stage_that_cannot_be_made_closes_no_file_of_the_program(void **sta
     MRT_TRUE(file >= 0 && (file == 0 || dup2(file, 0) == 0));
     line_open(&g.l, &(line_config){.samples = 8, .batch = 8, .slots = 2, .chunks = 2, .chunk_samples = 4});
     g.locator = (mri_locator){.batches = &g.l.batches, .source = g.l.source, .chunk_room = g.l.chunks.room};
-    const mri_read_config read = {.ring = g.l.ring,
+    g.l.set.readers = 3;
+    const mri_read_config read = {.set = &g.l.set,
+                                  .ring = g.l.ring,
                                   .halt = &g.l.halt,
                                   .locator = &g.locator,
                                   .io = MR_IO_PREAD,
-                                  .readers = 3,
                                   .reader = {.source = g.l.source, .depth = 1}};
     int rc = MR_ENOMEM;
     for (long n = 0; rc != MR_OK; n += MRT_TURN) {
@@ -187,7 +189,6 @@ typedef struct decode_rig {
     line l;
     mri_locator locator;
     mri_place_config place;
-    mr_decode_config decode;
     mr_augment *augment;
     mri_notices notices;
     mri_bad_samples bad;
@@ -211,17 +212,18 @@ static void open_decode(decode_rig *g, const line_config *cfg, mr_bad policy, ui
     mr_error err = MR_ERROR_INIT;
     memset(g, 0, sizeof *g);
     line_open(&g->l, cfg);
-    mr_decode_defaults(&g->decode);
+    g->l.set.workers = workers;
     const mr_own_operation slowly = {
         .name = "slowly", .change = decode_slowly, .context = g, .in_evaluation = true};
     MRT_OK(mr_augment_create_own(&g->augment, "slowly", false, &slowly, 1, &err), &err);
     g->locator =
         (mri_locator){.batches = &g->l.batches, .source = g->l.source, .chunk_room = g->l.chunks.room};
-    g->place = (mri_place_config){.source = g->l.source,
+    g->place = (mri_place_config){.set = &g->l.set,
+                                  .source = g->l.source,
                                   .augment = g->augment,
                                   .fields = &g->l.fields,
                                   .layout = &g->l.slots.layout,
-                                  .decode = &g->decode,
+                                  .decode = &g->l.set.decode,
                                   .height = LINE_HIGH,
                                   .width = LINE_WIDE,
                                   .channels = 1,
@@ -230,12 +232,12 @@ static void open_decode(decode_rig *g, const line_config *cfg, mr_bad policy, ui
     const mri_listener listener = {0};
     mri_notices_init(&g->notices, &listener);
     mri_bad_samples_init(&g->bad, &g->l.batches, &g->notices, policy, 100);
-    const mri_decode_config decode = {.ring = g->l.ring,
+    const mri_decode_config decode = {.set = &g->l.set,
+                                      .ring = g->l.ring,
                                       .halt = &g->l.halt,
                                       .locator = &g->locator,
                                       .place = &g->place,
-                                      .bad = &g->bad,
-                                      .workers = workers};
+                                      .bad = &g->bad};
     MRT_OK(mri_decode_stage_create(&g->stage, &decode, &err), &err);
 }
 
@@ -396,11 +398,12 @@ static void open_staging(stage_rig *g, const line_config *cfg)
     MRT_OK(mr_devices_open(&g->devices, &g->count, spec, NULL, &err), &err);
     for (uint32_t r = 0; r < g->count; r++)
         MRT_OK(mr_stream_create(&g->streams[r], g->devices[r], MR_STREAM_COMPUTE, &err), &err);
-    const mri_staging_config staging = {.ring = g->l.ring,
+    g->l.set.devices = g->devices;
+    const mri_staging_config staging = {.set = &g->l.set,
+                                        .ring = g->l.ring,
                                         .halt = &g->l.halt,
                                         .batches = &g->l.batches,
                                         .layout = &g->l.slots.layout,
-                                        .devices = g->devices,
                                         .device_slots = cfg->device_slots};
     MRT_OK(mri_staging_create(&g->stage, &staging, &err), &err);
 }
