@@ -4,7 +4,7 @@
  *   takes     a loader; settings of a trainer; a trainer; a source
  *   gives     rates of a loader and of a trainer, and a median; rates of the machine (machine_rates.c);
  *             passes of convolutions (pass_times.c)
- *   callers   programs */
+ *   callers   programs, run/forms/ */
 #include "run/measure/measure_settings.h"
 
 #include <math.h>

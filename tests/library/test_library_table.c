@@ -101,6 +101,8 @@ RESULT(choice_result)
 RESULT(repair_result)
 RESULT(manifest_result)
 RESULT(export_result)
+RESULT(advice)
+RESULT(form_cost)
 RESULT(same_pictures)
 RESULT(machine_rate)
 RESULT(append_result)
@@ -146,6 +148,7 @@ SETTINGS(card_config, mr_card_defaults)
 SETTINGS(stats_config, mr_stats_defaults)
 SETTINGS(verify_config, mr_verify_defaults)
 SETTINGS(export_config, mr_export_defaults)
+SETTINGS(advise_config, mr_advise_defaults)
 SETTINGS(append_config, mr_append_defaults)
 SETTINGS(set_update_config, mr_set_update_defaults)
 SETTINGS(weights_config, mr_weights_defaults)
@@ -694,6 +697,17 @@ static mr_measure_config *rig_measure_config(void)
     c->channels = 1;
     c->classes = CLASSES;
     return c;
+}
+static mr_form_trial *rig_form_trial(void)
+{
+    mr_form_trial *t; /* a call may close it */
+    need(mr_form_trial_open(&t, rig_source(), NULL, &err), "samples in other forms");
+    return t;
+}
+static mr_form *rig_form(void)
+{
+    static mr_form form = {.store = MR_STORE_JPEG};
+    return &form;
 }
 static void take_pass(void *context, const mr_pass_time *p)
 {

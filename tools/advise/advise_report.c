@@ -7,13 +7,13 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 
-static const char *where_it_fits(const advise_form *f)
+static const char *where_it_fits(const mr_advice_form *f)
 {
     if (!f->fits_disk) return "too large for the disk";
     return f->fits_memory ? "memory" : "storage";
 }
 
-static void row(const advise_form *f, const advise_form *now)
+static void row(const mr_advice_form *f, const mr_advice_form *now)
 {
     char total[32];
     printf("%-24s %9.1f %6.2f %11s %9.0f %9.0f %6.2f %9.1f  %s%s\n", f->name, 1e-3 * f->sample_bytes,
@@ -23,11 +23,12 @@ static void row(const advise_form *f, const advise_form *now)
            f->changes_pixels ? "; other pixels" : "");
 }
 
-static void head(const advise_result *r)
+static void head(const advise_result *report)
 {
+    const mr_advice *r = &report->advice;
     char memory[32], disk[32];
-    printf("data      %s (%s), %" PRIu64 " samples; %s of memory available", shown_text(r->path), r->format,
-           r->samples, size_text(r->memory_bytes, memory, sizeof memory));
+    printf("data      %s (%s), %" PRIu64 " samples; %s of memory available", shown_text(report->info->path),
+           report->info->format, r->samples, size_text(r->memory_bytes, memory, sizeof memory));
     if (!isnan(r->disk_bytes))
         printf(", %s free on the disk here", size_text(r->disk_bytes, disk, sizeof disk));
     printf("\nsample    %" PRIu64 " of them", r->sampled);
@@ -38,26 +39,30 @@ static void head(const advise_result *r)
                1e-6 * r->storage_bytes_per_s);
 }
 
-void advise_print_text(const advise_result *r)
+void advise_print_text(const advise_result *report)
 {
-    head(r);
+    char set[64];
+    const mr_advice *r = &report->advice;
+    head(report);
     printf("\n%-24s %9s %6s %11s %9s %9s %6s %9s  %s\n", "form", "kB each", "times", "all", "/s a core",
            "samples/s", "cores", "MB/s", "read from");
     for (uint32_t i = 0; i < r->form_count; i++) row(&r->form[i], &r->form[0]);
     printf("\nadvice    %s\nbecause   %s\n",
-           r->command[0] ? shown_text(r->command) : "leave the data as they are", r->reason);
+           report->command[0] ? shown_text(report->command) : "leave the data as they are", report->reason);
     if (r->resized)
         printf("          where pictures of %d pixels will do, 'convert%s' gives %.2f times that\n",
-               ADVISE_RESIZE, r->form[r->resized].set,
+               MR_ADVICE_RESIZE, advise_set(r, r->resized, set),
                r->form[r->resized].expected_per_s / r->form[r->best].expected_per_s);
 }
 
-static void form_json(const advise_form *f, bool chosen)
+static void form_json(const mr_advice *r, uint32_t at)
 {
+    char set[64];
+    const mr_advice_form *f = &r->form[at];
     json_line j = json_begin(stdout, "convert_form");
     json_text(&j, "name", f->name);
-    json_text(&j, "set", f->set);
-    json_bool(&j, "chosen", chosen);
+    json_text(&j, "set", advise_set(r, at, set));
+    json_bool(&j, "chosen", at == r->best);
     json_bool(&j, "same_pixels", !f->changes_pixels);
     json_real(&j, "bytes_per_sample", f->sample_bytes);
     json_real(&j, "bytes", f->total_bytes);
@@ -71,12 +76,14 @@ static void form_json(const advise_form *f, bool chosen)
     json_end(&j);
 }
 
-void advise_print_json(const advise_result *r)
+void advise_print_json(const advise_result *report)
 {
-    for (uint32_t i = 0; i < r->form_count; i++) form_json(&r->form[i], i == r->best);
+    char set[64];
+    const mr_advice *r = &report->advice;
+    for (uint32_t i = 0; i < r->form_count; i++) form_json(r, i);
     json_line j = json_begin(stdout, "convert_advice");
-    json_text(&j, "data", r->path);
-    json_text(&j, "format", r->format);
+    json_text(&j, "data", report->info->path);
+    json_text(&j, "format", report->info->format);
     json_u64(&j, "samples", r->samples);
     json_u64(&j, "sampled", r->sampled);
     json_u64(&j, "bad", r->bad);
@@ -86,9 +93,9 @@ void advise_print_json(const advise_result *r)
     json_real(&j, "disk_free_bytes", r->disk_bytes);
     json_real(&j, "storage_bytes_per_s", r->storage_bytes_per_s);
     json_text(&j, "form", r->form[r->best].name);
-    json_text(&j, "command", r->command[0] ? r->command : NULL);
-    json_text(&j, "reason", r->reason);
-    json_text(&j, "resized", r->resized ? r->form[r->resized].set : NULL);
+    json_text(&j, "command", report->command[0] ? report->command : NULL);
+    json_text(&j, "reason", report->reason);
+    json_text(&j, "resized", r->resized ? advise_set(r, r->resized, set) : NULL);
     json_end(&j);
 }
 

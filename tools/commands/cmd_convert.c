@@ -338,24 +338,22 @@ static int check_augment(const char *text)
     return setting_status(rc, &err);
 }
 
-static int advise(const convert_args *a)
+static int run_advise(const convert_args *a)
 {
-    static advise_result r; /* one command a process, and large for a stack frame */
+    const advise_args about = {.src_text = a->src,
+                               .augment = a->augment,
+                               .data = &a->data,
+                               .workers = a->workers,
+                               .channels = a->channels,
+                               .quiet = a->output.quiet,
+                               .json = a->output.json};
     mr_source *src;
     int status = check_advise(a);
     if (status == EXIT_DONE && a->augment) status = check_augment(a->augment);
     if (status == EXIT_DONE) status = setup_source(&src, a->src, &a->data);
     if (status) return status;
-    if (mr_source_info_of(src)->image_field < 0) {
-        advise_print_none(mr_source_info_of(src), a->output.json);
-    } else {
-        status = advise_measure(src, a->augment, &a->data, a->workers, a->channels, a->output.quiet, &r);
-        if (status == EXIT_DONE) {
-            advise_choose(&r, a->src);
-            if (a->output.json) advise_print_json(&r);
-            else advise_print_text(&r);
-        }
-    }
+    if (mr_source_info_of(src)->image_field < 0) advise_print_none(mr_source_info_of(src), a->output.json);
+    else status = advise(src, &about);
     mr_source_close(src);
     return status;
 }
@@ -528,7 +526,7 @@ static int run(const void *args)
         say("--channels: expected 0, 1 or 3, found 2");
         return EXIT_MISUSED;
     }
-    if (a->advise) return advise(a);
+    if (a->advise) return run_advise(a);
     int status = check_update(a);
     if (status == EXIT_DONE && !a->update.update) status = choose_to(a);
     if (status == EXIT_DONE) status = check_args(a);

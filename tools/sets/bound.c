@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "millrace/forms.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
-#include "tools/trial/forms.h"
 #include "tools/trial/measure.h"
 
 enum { ROUNDS = 3, BATCH = 128, STORAGE_PARTS = 2 /* of the time for a rate */ };
@@ -61,10 +61,9 @@ static int set_loader(tool_session *s, const bound_args *a)
 static int measure_supply(tool_session *s, const bound_args *a, stats_bound *out)
 {
     mr_error err = MR_ERROR_INIT;
-    form_cost cost;
+    mr_form_cost cost;
     mr_rate rate;
-    int status = exit_status(form_measure_there(s->src, &s->loader_cfg, &cost, &err), &err);
-    if (status == EXIT_DONE && interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
+    int status = measure_status(mr_form_cost_of(s->src, &s->loader_cfg, &interrupt_flag, &cost, &err), &err);
     if (status == EXIT_DONE) status = session_open_loader(s);
     if (status == EXIT_DONE) status = measure_loader(s, a->seconds, ROUNDS, &rate);
     if (status) return status;

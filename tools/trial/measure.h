@@ -2,8 +2,8 @@
  *
  * The room trial/
  *   takes      a session whose data, devices and settings are chosen, and seconds
- *   gives      what short runs come to: rates (measure.h), costs of other forms of the data (forms.h), how
- *              many accelerators are fed (storage.h); nothing is printed but what goes wrong
+ *   gives      the results of short runs: rates (measure.h), the number of accelerators that are fed
+ *              (storage.h); only errors are printed
  *   callers    commands/ */
 #ifndef TRIAL_MEASURE_H
 #define TRIAL_MEASURE_H

@@ -1,0 +1,10 @@
+/* run/forms/form_trial.h: what the files of this room have in common. */
+#ifndef MRI_FORM_TRIAL_H
+#define MRI_FORM_TRIAL_H
+
+#include "millrace/forms.h"
+
+/* MR_ECANCELED. */
+int mri_forms_stopped(mr_error *err);
+
+#endif
