@@ -85,6 +85,8 @@ static mr_image *rig_own_image(void)
 #define RIG_mr_checkpoint_class_weights_path   rig_checkpoint_path()
 #define RIG_mr_form_trial_cost_sized_converted false
 #define RIG_mr_form_trial_rate_converted       false
+#define RIG_mr_views_create_name               "flip"
+#define RIG_mr_views_run_sized_loader          rig_device_loader()
 #define RIG_mr_export_sized_folder             rig_file("exported")
 #define RIG_mr_card_write_path                 rig_file("card.md")
 #define RIG_mr_card_write_set                  rig_records()

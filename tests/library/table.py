@@ -123,7 +123,7 @@ class Maker:
         elif bare in self.sizes:
             right = "rig_%s()" % bare[3:]
         elif re.match(r"^(const )?(void|volatile int|char|bool|int|float|double|u?int\d+_t|size_t|mr_(sample|extent|image|causes|metrics|"
-                      r"digest|copy_mark|schedule|slow_sample|odd|step_values|sum_node|field_input|point|world_piece))\*$", kind):
+                      r"digest|copy_mark|schedule|slow_sample|odd|step_values|sum_node|field_input|point|guess|world_piece))\*$", kind):
             right = "rig_room()"
         else:
             right = "rig_%s()" % bare[3:]

@@ -103,6 +103,8 @@ RESULT(manifest_result)
 RESULT(export_result)
 RESULT(advice)
 RESULT(form_cost)
+RESULT(class_row)
+RESULT(views_sums)
 RESULT(same_pictures)
 RESULT(machine_rate)
 RESULT(append_result)
@@ -703,6 +705,23 @@ static mr_form_trial *rig_form_trial(void)
     mr_form_trial *t; /* a call may close it */
     need(mr_form_trial_open(&t, rig_source(), NULL, &err), "samples in other forms");
     return t;
+}
+static mr_confusion *rig_confusion(void)
+{
+    mr_confusion *c; /* a call may destroy it */
+    need(mr_confusion_create(&c, CLASSES, &err), "confusion matrix");
+    return c;
+}
+static mr_views *rig_views(void)
+{
+    mr_views *v; /* the same */
+    need(mr_views_create(&v, "flip", NULL, &err), "views");
+    return v;
+}
+static mr_outputs *rig_outputs(void)
+{
+    static const mr_outputs none = {.struct_size = sizeof none, .classes = CLASSES};
+    return rig_copy(&none, sizeof none);
 }
 static mr_form *rig_form(void)
 {

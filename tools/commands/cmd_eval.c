@@ -14,8 +14,8 @@
 #include "tools/commands/commands.h"
 #include "tools/draw/draw.h"
 #include "tools/facts/choose.h"
-#include "tools/outputs/confusion.h"
-#include "tools/outputs/views.h"
+#include "tools/outputs/confusion_print.h"
+#include "tools/outputs/rows.h"
 #include "tools/session/session.h"
 #include "tools/session/world.h"
 
@@ -37,9 +37,10 @@ typedef struct eval_run {
     char found[512];
     draw_points drawn;
     session_points logits;
-    confusion confusion;
-    views views;
-    const char **names; /* of the checkpoint's classes, or NULL */
+    mr_confusion *confusion; /* or NULL */
+    uint32_t classes;        /* of it */
+    mr_views *views;         /* or NULL */
+    const char **names;      /* of the checkpoint's classes, or NULL */
 } eval_run;
 
 static int find_checkpoint(eval_run *r)
@@ -124,9 +125,13 @@ static int prepare_confusion(eval_run *r)
     const char *path = r->args->confusion;
     const mr_source *src = s->src;
     if (!path) return EXIT_DONE;
-    const int status = confusion_open(&r->confusion, mr_net_class_count(s->net));
-    r->confusion.first = r->info.label_offset;
-    if (status || !r->world.first) return status;
+    r->classes = mr_net_class_count(s->net);
+    if (r->classes > MR_CONFUSION_MOST) {
+        say("--confusion: expected at most %d classes, found %" PRIu32, MR_CONFUSION_MOST, r->classes);
+        return EXIT_FAILED;
+    }
+    const int rc = mr_confusion_create(&r->confusion, r->classes, &err);
+    if (rc || !r->world.first) return exit_status(rc, &err);
     mr_output_defaults(&cfg);
     cfg.inputs = &src, cfg.input_count = 1, cfg.force = r->args->force;
     return exit_status(mr_output_check(path, &cfg, &err), &err);
@@ -164,8 +169,7 @@ static int open_run(eval_run *r)
     s->values = r->info.c;
     status = session_set_loader(s, &shared, &run, false, r->info.w);
     s->loader_cfg.keep_host = a->confusion || a->views;
-    if (status == EXIT_DONE) status = views_open(&r->views, a->views, s->loader_cfg.augment);
-    if (a->views) s->loader_cfg.augment = r->views.augment, s->loader_cfg.epochs = r->views.count;
+    if (status == EXIT_DONE && a->views) status = views_open(&r->views, a->views, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
     if (status == EXIT_DONE)
         resume_tell_prepared(&r->info, &a->given, &shared.data_opts,
@@ -186,22 +190,23 @@ static int open_run(eval_run *r)
 static int on_outputs(void *context, const mr_outputs *o, mr_error *err)
 {
     eval_run *r = context;
-    (void)err;
-    confusion_add(&r->confusion, o);
-    return MR_OK;
+    return mr_confusion_add(r->confusion, o, err);
 }
 
 /* Several views: sums of all processes. */
 static int pass_views(eval_run *r, double *loss, double *accuracy, uint64_t *count, mr_error *err)
 {
-    views *v = &r->views;
+    mr_outputs_config cfg;
+    mr_views_sums own;
     const mr_world *w = r->world.world;
     if (!mr_loader_info_of(r->s.loader)->labelled)
         return mr_error_set(err, MR_EINVAL, "expected data with labels, found none");
-    if (r->args->confusion) v->on_outputs = on_outputs, v->context = r;
-    const int rc = views_run(v, r->s.trainer, r->s.loader, &interrupt_flag, err);
+    mr_outputs_defaults(&cfg);
+    if (r->args->confusion) cfg.on_outputs = on_outputs, cfg.context = r;
+    cfg.stop = &interrupt_flag;
+    const int rc = mr_views_run(r->views, r->s.trainer, r->s.loader, &cfg, &own, err);
     if (rc) return rc;
-    double mine[3] = {v->loss_sum, (double)v->right, (double)v->labelled}, sum[3] = {0};
+    double mine[3] = {own.loss, (double)own.right, (double)own.labelled}, sum[3] = {0};
     const uint32_t ranks = w ? mr_world_size(w) : 1;
     double *all = calloc(3 * (size_t)ranks, sizeof *all);
     if (!all) return mr_error_set(err, MR_ENOMEM, "no memory for the sums of %u processes", ranks);
@@ -231,15 +236,15 @@ static int pass(eval_run *r, double *loss, double *accuracy, uint64_t *count, mr
 static int sum_confusion(eval_run *r)
 {
     const mr_world *w = r->world.world;
-    confusion *c = &r->confusion;
-    if (!w || !c->count) return EXIT_DONE;
-    const size_t cells = (size_t)c->classes * c->classes;
+    uint64_t *count = mr_confusion_counts(r->confusion);
+    if (!w || !count) return EXIT_DONE;
+    const size_t cells = (size_t)r->classes * r->classes;
     const uint32_t ranks = mr_world_size(w);
     uint64_t *all = calloc(cells * ranks, sizeof *all);
     if (!all) return exit_no_memory("a confusion matrix");
-    const int status = world_gather(&r->world, c->count, cells * sizeof *all, all);
-    memset(c->count, 0, cells * sizeof *all);
-    for (size_t i = 0; status == EXIT_DONE && i < cells * ranks; i++) c->count[i % cells] += all[i];
+    const int status = world_gather(&r->world, count, cells * sizeof *all, all);
+    memset(count, 0, cells * sizeof *all);
+    for (size_t i = 0; status == EXIT_DONE && i < cells * ranks; i++) count[i % cells] += all[i];
     free(all);
     return status;
 }
@@ -247,16 +252,9 @@ static int sum_confusion(eval_run *r)
 static int write_confusion(eval_run *r)
 {
     mr_error err = MR_ERROR_INIT;
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
-    if (!f) return exit_no_memory("a confusion matrix");
-    confusion_put_csv(&r->confusion, (const char *const *)r->names, f);
-    if (fclose(f) != 0) {
-        free(text);
-        return exit_no_memory("a confusion matrix");
-    }
-    const int rc = setup_write_result(r->args->confusion, text, bytes, r->s.src, r->args->force, &err);
+    char *text = mr_confusion_csv(r->confusion, (const char *const *)r->names, r->info.label_offset);
+    if (!text) return exit_no_memory("a confusion matrix");
+    const int rc = setup_write_result(r->args->confusion, text, strlen(text), r->s.src, r->args->force, &err);
     free(text);
     return exit_status(rc, &err);
 }
@@ -285,7 +283,9 @@ static int evaluate(eval_run *r)
             printf(", accuracy %.4f%s", accuracy, r->info.target_loss ? " of all labels" : "");
         printf("; %.0f samples/s%s\n", (double)count / seconds,
                r->info.average > 0 ? " (average of weights)" : "");
-        if (r->args->confusion) confusion_put_worst(&r->confusion, (const char *const *)r->names);
+        if (r->args->confusion)
+            confusion_put_worst(r->confusion, r->classes, (const char *const *)r->names,
+                                r->info.label_offset);
         return EXIT_DONE;
     }
     json_line j = json_begin(stdout, "eval");
@@ -302,7 +302,7 @@ static int evaluate(eval_run *r)
     json_real(&j, "samples_per_s", (double)count / seconds);
     if (r->args->confusion) {
         json_text(&j, "confusion", r->args->confusion);
-        confusion_put_json(&r->confusion, (const char *const *)r->names, &j);
+        confusion_put_json(r->confusion, r->classes, (const char *const *)r->names, r->info.label_offset, &j);
     }
     json_end(&j);
     return EXIT_DONE;
@@ -324,8 +324,8 @@ static int run(const void *args)
     if (status == EXIT_DONE) status = evaluate(&r);
     if (status == EXIT_DONE && a->draw) status = draw_to(&r.s, &r.drawn, a->draw, a->force);
     session_close(&r.s);
-    confusion_close(&r.confusion);
-    views_close(&r.views);
+    mr_confusion_destroy(r.confusion);
+    mr_views_destroy(r.views);
     free(r.names);
     status = bad_watch_close(&r.s.bad, status);
     return world_leave(&r.world, status);

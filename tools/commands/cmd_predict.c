@@ -18,7 +18,6 @@
 #include "tools/commands/commands.h"
 #include "tools/facts/choose.h"
 #include "tools/outputs/rows.h"
-#include "tools/outputs/views.h"
 #include "tools/session/session.h"
 
 typedef struct predict_args {
@@ -47,8 +46,8 @@ typedef struct predict_run {
     const char **names; /* of the checkpoint's classes, or NULL */
     uint32_t name_count;
     rows rows;
-    views views;
-    mr_output *out; /* NULL: standard output */
+    mr_views *views; /* or NULL */
+    mr_output *out;  /* NULL: standard output */
     progress_bar bar;
     uint64_t samples, bad_rows;
     pthread_mutex_t lock;
@@ -289,9 +288,8 @@ static int open_run(predict_run *r)
     s->loader_cfg.on_bad = on_bad, s->loader_cfg.bad_context = r;
     s->loader_cfg.keep_host = true;
     s->loader_cfg.count_unlabelled = true; /* so that only bad samples have no label */
-    status = views_open(&r->views, a->views, s->loader_cfg.augment);
+    if (a->views) status = views_open(&r->views, a->views, &s->loader_cfg);
     if (status) return status;
-    if (a->views) s->loader_cfg.augment = r->views.augment, s->loader_cfg.epochs = r->views.count;
     status = session_open_loader(s);
     if (status == EXIT_DONE)
         resume_tell_prepared(&r->info, &a->given, &shared.data_opts,
@@ -362,10 +360,8 @@ static int predict(predict_run *r)
     mr_outputs_defaults(&cfg);
     cfg.on_outputs = on_outputs, cfg.context = r, cfg.stop = &interrupt_flag;
     progress_start(&r->bar, "predict", "samples", r->args->shared.output.quiet || !r->args->out);
-    r->views.on_outputs = on_outputs, r->views.context = r;
-    int rc = r->views.count > 1
-                 ? views_run(&r->views, r->s.trainer, r->s.loader, &interrupt_flag, &err)
-                 : mr_evaluate_outputs(r->s.trainer, r->s.loader, &cfg, NULL, NULL, NULL, &err);
+    int rc = r->views ? mr_views_run(r->views, r->s.trainer, r->s.loader, &cfg, NULL, &err)
+                      : mr_evaluate_outputs(r->s.trainer, r->s.loader, &cfg, NULL, NULL, NULL, &err);
     progress_end(&r->bar);
     if (r->out) {
         if (rc) mr_output_abandon(r->out, false);
@@ -386,7 +382,7 @@ static int run(const void *args)
     if (status == EXIT_DONE) status = predict(&r);
     mr_output_abandon(r.out, false);
     session_close(&r.s);
-    views_close(&r.views);
+    mr_views_destroy(r.views);
     folder_labels_close(&r.rows.folders);
     drop_bad(&r);
     free(r.names);

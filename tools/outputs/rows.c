@@ -6,39 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/csv_put.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/json.h"
+#include "tools/cli/output.h"
 
 enum { NAME_ROOM = 4096 };
-
-uint32_t rows_best(const float *logits, uint32_t classes)
-{
-    uint32_t best = 0;
-    for (uint32_t c = 1; c < classes; c++)
-        if (logits[c] > logits[best]) best = c;
-    return best;
-}
 
 const char *rows_class_name(const char *const *names, int64_t first, uint32_t at, char *buf, size_t buf_bytes)
 {
     if (names) return names[at];
     snprintf(buf, buf_bytes, "%" PRId64, first + at);
     return buf;
-}
-
-void rows_put_csv(FILE *out, const char *text)
-{
-    char shown[4 * NAME_ROOM];
-    mr_text_shown(text, shown, sizeof shown);
-    if (!strpbrk(shown, ",\"")) {
-        fputs(shown, out);
-        return;
-    }
-    fputc('"', out);
-    for (const char *p = shown; *p; p++) {
-        if (*p == '"') fputc('"', out);
-        fputc(*p, out);
-    }
-    fputc('"', out);
 }
 
 /* A sample's name, else its file if each sample has its own. */
@@ -58,29 +37,6 @@ static const char *label_name(const rows *r, int32_t label, char *buf, size_t bu
     const bool known = info->label_field >= 0 && label >= 0 && (uint32_t)label < info->class_count;
     return known ? rows_class_name(info->class_names, info->label_offset, (uint32_t)label, buf, buf_bytes)
                  : "";
-}
-
-/* ---- the likeliest classes ---- */
-
-typedef struct guess {
-    uint32_t class;
-    double probability;
-} guess;
-
-/* The `top` likeliest, the likeliest first, of equals the first. */
-static void choose(const rows *r, const float *logits, guess *out)
-{
-    const double most = (double)logits[rows_best(logits, r->classes)];
-    double sum = 0;
-    uint32_t count = 0;
-    for (uint32_t c = 0; c < r->classes; c++) sum += exp((double)logits[c] - most);
-    for (uint32_t c = 0; c < r->classes; c++) {
-        const guess g = {c, exp((double)logits[c] - most) / sum};
-        uint32_t at = count < r->top ? count++ : r->top;
-        if (at == r->top && !(g.probability > out[--at].probability)) continue;
-        for (; at > 0 && g.probability > out[at - 1].probability; at--) out[at] = out[at - 1];
-        out[at] = g;
-    }
 }
 
 /* ---- outputs for targets ---- */
@@ -108,7 +64,7 @@ static void put_targets_csv(const rows *r, FILE *out, uint64_t sample, const cha
 {
     const char *gap = "";
     fprintf(out, "%" PRIu64 ",", sample);
-    rows_put_csv(out, name);
+    mri_csv_put_text(out, name);
     if (r->loss == MR_TARGET_LABELS) fputc(',', out);
     for (uint32_t k = 0; outputs && r->loss == MR_TARGET_LABELS && k < r->classes; k++) {
         if (!(outputs[k] > 0)) continue;
@@ -120,7 +76,7 @@ static void put_targets_csv(const rows *r, FILE *out, uint64_t sample, const cha
         if (outputs) fprintf(out, "%.6g", value_of(r, outputs[k]));
     }
     fputc(',', out);
-    rows_put_csv(out, error);
+    mri_csv_put_text(out, error);
     fputc('\n', out);
 }
 
@@ -169,37 +125,38 @@ void rows_begin(const rows *r, FILE *out)
 }
 
 static void put_csv(const rows *r, FILE *out, uint64_t sample, const char *name, const char *label,
-                    const guess *guesses, const char *error)
+                    const mr_guess *guesses, const char *error)
 {
     char number[32];
     fprintf(out, "%" PRIu64 ",", sample);
-    rows_put_csv(out, name);
+    mri_csv_put_text(out, name);
     fputc(',', out);
-    rows_put_csv(out, label);
+    mri_csv_put_text(out, label);
     for (uint32_t i = 0; i < r->top; i++) {
         fputc(',', out);
         if (guesses)
-            rows_put_csv(out, rows_class_name(r->names, r->first, guesses[i].class, number, sizeof number));
+            mri_csv_put_text(
+                out, rows_class_name(r->names, r->first, guesses[i].class_number, number, sizeof number));
         fputc(',', out);
         if (guesses) fprintf(out, "%.6g", guesses[i].probability);
     }
     fputc(',', out);
-    rows_put_csv(out, error);
+    mri_csv_put_text(out, error);
     fputc('\n', out);
 }
 
 /* ---- JSON ---- */
 
-static void put_guess(const rows *r, json_line *j, const guess *g)
+static void put_guess(const rows *r, json_line *j, const mr_guess *g)
 {
     char number[32];
-    json_text(j, "class", rows_class_name(r->names, r->first, g->class, number, sizeof number));
-    json_u64(j, "class_number", g->class);
+    json_text(j, "class", rows_class_name(r->names, r->first, g->class_number, number, sizeof number));
+    json_u64(j, "class_number", g->class_number);
     json_real(j, "probability", g->probability);
 }
 
 static void put_json(const rows *r, FILE *out, uint64_t sample, const char *name, const char *label,
-                     const guess *guesses, const char *error)
+                     const mr_guess *guesses, const char *error)
 {
     json_line j = json_begin(out, "prediction");
     json_u64(&j, "sample", sample);
@@ -222,7 +179,7 @@ static void put_json(const rows *r, FILE *out, uint64_t sample, const char *name
 
 /* ---- a row ---- */
 
-static void put(const rows *r, FILE *out, uint64_t sample, int32_t label, const guess *guesses,
+static void put(const rows *r, FILE *out, uint64_t sample, int32_t label, const mr_guess *guesses,
                 const char *error)
 {
     char name[NAME_ROOM], number[32], folder[NAME_ROOM];
@@ -238,9 +195,9 @@ bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const fl
         put_targets(r, out, sample, logits, "");
         return true;
     }
-    guess *guesses = malloc(r->top * sizeof *guesses);
+    mr_guess *guesses = malloc(r->top * sizeof *guesses);
     if (!guesses) return false;
-    choose(r, logits, guesses);
+    mr_outputs_top(logits, r->classes, r->top, guesses);
     put(r, out, sample, label, guesses, "");
     free(guesses);
     return true;
@@ -250,4 +207,18 @@ void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why)
 {
     if (r->loss) put_targets(r, out, sample, NULL, why);
     else put(r, out, sample, -1, NULL, why);
+}
+
+/* ---- views ---- */
+
+int views_open(mr_views **out, const char *name, mr_loader_config *cfg)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (mr_views_create(out, name, cfg->augment, &err) != MR_OK) {
+        say("--views %s: %s", name, err.text);
+        return EXIT_MISUSED;
+    }
+    cfg->augment = mr_views_augment(*out);
+    cfg->epochs = mr_views_count(*out);
+    return EXIT_DONE;
 }

@@ -2,7 +2,7 @@
  *
  * The room outputs/
  *   takes      logits of batches (mr_outputs), names of classes and samples
- *   gives      rows (here), a confusion matrix (confusion.h)
+ *   gives      rows (here), a confusion matrix (confusion_print.h)
  *   callers    commands/ */
 #ifndef TOOLS_ROWS_H
 #define TOOLS_ROWS_H
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "millrace/outputs.h"
 #include "millrace/train.h"
 #include "tools/outputs/folder_labels.h"
 
@@ -31,12 +32,11 @@ bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const fl
 /* A sample that could not be read, and why. */
 void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why);
 
-/* The class with the largest logit, the first of equals. */
-uint32_t rows_best(const float *logits, uint32_t classes);
 /* Its name, or its number in buf: the first class's number plus `at`. */
 const char *rows_class_name(const char *const *names, int64_t first, uint32_t at, char *buf,
                             size_t buf_bytes);
-/* A field of CSV: quoted where it must be; control characters as \xNN, which no terminal obeys. */
-void rows_put_csv(FILE *out, const char *text);
+
+/* --views NAME: the views, and the loader that gives them. An exit status. */
+int views_open(mr_views **out, const char *name, mr_loader_config *cfg);
 
 #endif

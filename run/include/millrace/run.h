@@ -11,13 +11,15 @@
  * Close in the reverse order, the checkpoint last. One thread at a time.
  *
  * This header includes logger.h (the figures of a training as CSV, for TensorBoard and for Prometheus),
- * measure.h (the rates of a loader and of a trainer) and forms.h (the cost of other forms of storage). */
+ * measure.h (the rates of a loader and of a trainer), forms.h (the cost of other forms of storage) and
+ * outputs.h (classes, a confusion matrix, means over views). */
 #ifndef MILLRACE_RUN_H
 #define MILLRACE_RUN_H
 
 #include "millrace/forms.h"
 #include "millrace/logger.h"
 #include "millrace/measure.h"
+#include "millrace/outputs.h"
 #include "millrace/train.h"
 
 #ifdef __cplusplus
