@@ -94,7 +94,7 @@ extern "C" {
  *
  * V is mean, zero or random. mean (default) is the pixel that becomes 0 after normalisation: the rounded mean
  * of normalise(), also if normalise() comes later; 0 without normalise(); with standardise the mean of all
- * values of the current picture. Programs that erase after normalising with 0 do the same as mean. zero:
+ * values of the current picture. Other programs reach the same by erasing with 0 after normalising. zero:
  * pixels of 0, black. random: each byte is drawn from 0..255. Boxes and masks are unchanged.
  *
  * normalise01(MEAN/STD) is normalise() with 255 times these numbers: MEAN is 0 to 1, STD above 0 and at most
@@ -158,7 +158,7 @@ MR_STABLE uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k);
  *
  * It may take long: the picture's batch waits. It may wait for this loader to deliver the batches before the
  * picture's, because the loader always leaves one worker for the first batch that is not decoded. It must not
- * wait with free_order or prefetch 0, nor for pictures so large that workers wait for each other's memory
+ * wait with free_order or prefetch 0, nor if pictures are so large that workers wait for each other's memory
  * (memory_bytes). mr_loader_stop() never waits for it; mr_loader_close() returns after it has returned. It
  * must not take or release a batch or close the loader.
  *

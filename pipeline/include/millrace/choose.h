@@ -34,13 +34,13 @@ typedef struct mr_choice_config {
     const char *where; /* conditions with commas between them: label, width, height, bytes with <, <=, >, >=,
                           =, !=; key (the sample's name), class with =, !=, or ~, !~ and a pattern of
                           fnmatch(). A sample must meet all, up to 32. width, height: pixels as stored; label:
-                          the number in the data; bytes: of the encoded picture, without pictures of the
-                          stored sample */
+                          the number in the data; bytes: of the encoded picture, or, in data without pictures,
+                          of the stored sample */
     mr_copies dedup;   /* default TAKE */
-    double each_from, each_to; /* share of each class, as parts of 1 of an order that depends on the samples'
-                                  numbers alone: 0 <= each_from < each_to <= 1, rounded to whole samples.
-                                  0:0.9 and 0.9:1 have no common sample and together all; 0 and 1 (default):
-                                  all */
+    double each_from, each_to; /* share of each class: its samples from fraction each_from to fraction each_to
+                                  of an order that depends on their numbers alone; 0 <= each_from < each_to <=
+                                  1, rounded to whole samples. 0:0.9 and 0.9:1 have no common sample, and
+                                  together all samples. 0 and 1 (default): all */
     uint64_t sample;           /* draw this number of the remaining samples, of all classes together; 0
                                   (default): all. If fewer remain, all are taken */
     uint64_t sample_seed;      /* of the draw, any number; default 0 */
@@ -75,8 +75,8 @@ typedef struct mr_choice_result {
 
 /* Apply a choice to a source, as mr_source_choose() and mr_source_name_classes() do. Call it before anything
  * else uses the source. The result depends on the data and cfg, not on workers. Samples that cannot be read
- * stay. Reads all samples for width, height, bytes and dedup, and for
- * labels that the source does not know without reading; all other steps need names and labels alone. Blocks.
+ * stay. It reads all samples for width, height, bytes and dedup, and for labels that the source does not know
+ * without reading; all other steps need names and labels alone. Blocks.
  *
  * out           NULL, or written on MR_OK
  * MR_EINVAL     cfg has a value that no data could fit

@@ -37,10 +37,10 @@ typedef enum mr_to {
      * fields: under their names as int, float64, str, bytes, jpeg, png, ndarray. Shards have up to 64 MiB
      * unless shard_bytes is given, at most 4 GiB */
     MR_TO_MDS,
-    /* RecordIO of MXNet: DST, and in place of its .rec an index (.idx) and a list (.lst) with the labels and
-     * the names of the samples. The label is a float, exact up to 2^24; a field labels of f32 becomes packed
-     * labels; the class is the first of them. Sets with other fields are refused; names of classes are not
-     * written */
+    /* RecordIO of MXNet: DST, and next to it an index and a list with the labels and the names of the
+     * samples; their names end in .idx and .lst in place of .rec. The label is a float, exact up to 2^24; a
+     * field labels of f32 becomes packed labels; the class is the first of them. Sets with other fields are
+     * refused; names of classes are not written */
     MR_TO_RECORDIO,
 } mr_to;
 
@@ -126,12 +126,13 @@ typedef struct mr_convert_result {
     uint64_t transcoded, with_entries;
     /* COEF, records of this call: pictures stored as coefficients, and pictures stored unchanged */
     uint64_t coefficients, kept;
-    /* Names of classes that the output lacks: of all classes in RECORDIO, and in TFRECORD without pictures;
-     * of classes without samples in other TFRECORD files. Their numbers stay the same. */
+    /* Number of class names that the output lacks. RECORDIO, and TFRECORD without pictures, have no names of
+     * classes; other TFRECORD files lack the names of classes without samples. The numbers of the classes
+     * stay the same. */
     uint64_t class_names_lost;
-    /* TAR: samples whose key is not their name without its extension, since a key has no points, leads to no
-     * other folder, and occurs once; 0 with no_names. renamed_sample: their numbers in the source, of the
-     * first MR_CONVERT_RENAMED of them */
+    /* TAR: number of samples that got another key than their name without its extension; a key contains no
+     * dots, names no other folder, and occurs once. 0 with no_names. renamed_sample: numbers in the source of
+     * the first MR_CONVERT_RENAMED of these samples */
     uint64_t renamed;
     uint64_t renamed_sample[MR_CONVERT_RENAMED];
 } mr_convert_result;
@@ -151,8 +152,9 @@ typedef struct mr_convert_result {
  * MR_EINVAL      a setting is invalid; DST is a folder or a link, is the source, or lies inside its folder
  * MR_EBADSAMPLE  more than max_bad samples are bad, or no sample could be converted
  * MR_ECANCELED   stop was set
- * MR_EIO         with sys_errno ENOSPC and nothing written: the free space is below the size of unchanged
- *                pictures, or below the mean size of up to 24 converted samples less three standard errors
+ * MR_EIO         with sys_errno ENOSPC and nothing written: the free space is too small even for a lower
+ *                bound of the output: the size of pictures that stay unchanged, or the mean size of up to 24
+ *                converted samples minus three standard errors, times the number of samples
  * other < 0      the source could not be read or the output not written; err names the file */
 MR_STABLE_INLINE int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
                                 mr_convert_result *out, mr_error *err);
@@ -203,8 +205,8 @@ typedef struct mr_append_result {
  * nothing is appended either (MR_EEXIST): choose the new ones with mr_source_choose(), or set `again`.
  *
  * MR_EEXIST      samples are in the set already; another program writes the list; an existing file has the
- *                name of a new one; or an interrupted call with other samples is unfinished and force is
- *                false, or was finished or undone now
+ *                name of a new one; an interrupted call with other samples is unfinished, and force is
+ *                false; or this call has only finished or undone such a call: repeat it
  * MR_EINVAL, MR_EFORMAT  the samples do not fit the set, or list_path is not a set of record files; err names
  *                        the first class or field that differs
  * MR_ENOENT      list_path does not exist
@@ -288,8 +290,8 @@ typedef struct mr_set_update_result {
  * out        NULL, or written
  *
  * First the remains of an interrupted call are finished. Then samples are appended, and only after their list
- * is in place old records are restored or withdrawn: a call that was killed in between is to be repeated,
- * which withdraws the rest. Memory: the names of the set. Blocks.
+ * is in place old records are restored or withdrawn: if a call was killed in between, repeat it: it withdraws
+ * the rest. Memory: the names of the set. Blocks.
  *
  * MR_EEXIST      samples are changed or gone, and the rule is REFUSE; or as in mr_append()
  * MR_EINVAL      as in mr_append(), or the samples have no names; or no sample would be left

@@ -46,10 +46,10 @@ typedef struct mr_export_result {
     char names_path[4096];
 } mr_export_result;
 
-/* Write the pictures of src as files below folder, which is made with its parents. Folders of classes without
- * a sample are made, too, if all class folders lie in one place, so that the folder has the classes of src.
- * Each file appears when it is whole; everything is on the disk when the call returns MR_OK. Blocks, and
- * works in the calling thread; other threads may use src.
+/* Write the pictures of src as files below folder, which is made with its parents. If all class folders have
+ * the same parent, the folders of classes without samples are made, too, so that the result has all classes
+ * of src. Each file appears when it is whole; everything is on the disk when the call returns MR_OK. Blocks,
+ * and works in the calling thread; other threads may use src.
  *
  * folder  where the files are written; outside of src if src is a folder of pictures
  * cfg     settings; NULL: the defaults

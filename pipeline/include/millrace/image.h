@@ -20,8 +20,8 @@ typedef struct mr_image {
  * rounding and in the interpolation of chroma. LIBJPEG differs from these programs in two cases: for a
  * progressive file that lacks scans, libjpeg's block smoothing, which invents missing detail, is off, so that
  * the same coefficients give the same pixels in any file; and CMYK is multiplied out. REDUCED: as OWN, but a
- * part that is reduced to an eighth or less in both directions is resampled from the means of the blocks of
- * 8 x 8 samples: faster for photographs of 12 million pixels, a little less sharp, chroma most of all. The
+ * rectangle that is reduced to an eighth or less in both directions is resampled from the means of the blocks
+ * of 8 x 8 samples: faster for photographs of 12 million pixels, a little less sharp, chroma most of all. The
  * bits are the same for every source of coefficients, as with OWN. */
 typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1, MR_PIXELS_REDUCED = 2 } mr_pixels;
 
@@ -31,10 +31,11 @@ enum {
     MR_PICTURES_PNG = 2,
     MR_PICTURES_GIF = 4,
     MR_PICTURES_BMP = 8,
-    MR_PICTURES_WEBP = 16, /* with libwebp, */
-    MR_PICTURES_TIFF = 32, /* with libtiff 4.5 or newer, */
-    MR_PICTURES_HEIC = 64, /* with libheif 1.13 or newer, */
-    MR_PICTURES_AVIF = 128 /* the same: a library is opened when the first picture needs it */
+    /* The next four need a library, which is opened when the first picture needs it */
+    MR_PICTURES_WEBP = 16, /* libwebp */
+    MR_PICTURES_TIFF = 32, /* libtiff 4.5 or newer */
+    MR_PICTURES_HEIC = 64, /* libheif 1.13 or newer */
+    MR_PICTURES_AVIF = 128 /* libheif 1.13 or newer */
 };
 
 /* Limits and arithmetic of decoding. mr_decode_defaults() sets the defaults. */
@@ -77,10 +78,10 @@ typedef struct mr_image_part {
 static inline void mr_image_part_defaults(mr_image_part *part);
 
 /* Decode only the needed area of a picture: pixels of a JPEG to the left and right of the rectangle are not
- * computed, and data below it are not decoded, so damage there is not detected (in a PNG by checksums of
- * chunks alone, which are always compared). The pixels equal a loader's
- * pixels for the same rectangle and size. out, cfg, value and threads as for mr_image_decode(). MR_EINVAL:
- * the rectangle is not inside the picture. MR_ELIMIT: the result has more pixels than cfg.max_pixels. */
+ * computed, and data below it are not decoded, so damage there is not detected (except in a PNG, whose
+ * checksums are compared for all chunks). The pixels equal a loader's pixels for the same rectangle and size.
+ * out, cfg, value and threads as for mr_image_decode(). MR_EINVAL: the rectangle is not inside the picture.
+ * MR_ELIMIT: the result has more pixels than cfg.max_pixels. */
 MR_API int mr_image_decode_part(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
                                 mr_image *out, mr_error *err);
 /* Resize with antialiasing (a triangle filter widened by the scale) to width x height. out is allocated. */

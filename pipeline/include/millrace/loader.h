@@ -81,8 +81,8 @@ typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substit
  * mr_loader_next() requests both. No lock is held.
  *
  * It may wait, also until this loader has delivered the batches before the requested one: the loader reads,
- * decodes and delivers them during the call. A substitute, which may stand at any position of the epoch,
- * belongs to the batch with the damaged sample. With prefetch 0 the callback must not wait for a batch.
+ * decodes and delivers them during the call. A substitute belongs to the batch with the damaged sample, at
+ * any position of its own in the epoch. With prefetch 0 the callback must not wait for a batch.
  * mr_loader_stop() never waits for it; mr_loader_close() returns after it has returned, so it must return
  * soon when the program closes the loader. It must not take or release a batch or close the loader.
  *
@@ -102,11 +102,11 @@ typedef enum mr_role {
                            Boxes are clipped to the picture; a box outside it is dropped */
     MR_ROLE_BOX_VALUES, /* TENSOR [n], one value per box of the BOXES field listed before it; dropped with its
                            box */
-    MR_ROLE_MASK,       /* 8-bit numbers, one per pixel of the stored picture: PNG (also as BYTES), PIXELS,
-                           or TENSOR of height x width. A PNG gives its stored numbers: palette indices, or
-                           gray unscaled. Delivered as uint8 with the height and width of the picture in
-                           the batch; cropped, resized (nearest neighbour) and flipped with it, `pad`
-                           outside of the picture, and everywhere where a sample has no mask (0 bytes) */
+    MR_ROLE_MASK,       /* 8-bit numbers, one per pixel of the stored picture: PNG (also as BYTES), PIXELS, or
+                           TENSOR of height x width. A PNG gives its stored numbers: palette indices, or gray
+                           unscaled. Delivered as uint8 with the height and width of the picture in the batch;
+                           cropped, resized (nearest neighbour) and flipped with it, it is `pad` outside of
+                           the picture, and everywhere if the sample has no mask (0 bytes) */
 } mr_role;
 
 typedef struct mr_loader_field {
@@ -114,8 +114,9 @@ typedef struct mr_loader_field {
     mr_role role;
     uint32_t most; /* most elements (boxes) of one sample, when their number differs; a sample with more is a
                       bad sample. 0: the largest number that the source knows (mr_source_info), or 4,096 */
-    double pad; /* filler after the last element or box of a row, outside of the picture for MASK, and for a
-                   fixed row whose sample is skipped (bad). A number that the dtype represents exactly */
+    double pad; /* value after the last element or box of a row; for MASK, outside of the picture; for a row
+                   of fixed length, all of it if its sample is skipped (bad). A number that the dtype
+                   represents exactly */
     bool in_pixels; /* BOXES: corners are pixels of the stored picture */
 } mr_loader_field;
 
@@ -156,10 +157,10 @@ typedef struct mr_loader_config {
                        (augment.h) */
     /* Default "none": pictures keep their size. Without an operation that fixes the size all pictures must
      * have one size: if the source states none (mr_source_info), it is the size of the first whole picture. A
-     * picture of another size is MR_EINVAL with file, sample and both sizes: at mr_loader_open() for the
-     * pictures that it looks at (32, spread over the data, and the first of each set of a mix; none with a
-     * sampler or for samples that the program makes), else at mr_loader_next(), which ends the run for every
-     * value of `bad`: such a picture is not damaged */
+     * picture of another size is MR_EINVAL with file, sample and both sizes. mr_loader_open() looks at 32
+     * pictures, spread over the data, and the first of each set of a mix (at none with a sampler or for
+     * samples that the program makes). Any other picture of another size is an error of mr_loader_next() and
+     * ends the run, for every value of `bad`: it is not damaged */
     const char *augment;
     uint32_t channels; /* 1, 3, or 0: the channels of the data (3 when pictures differ) */
     mr_decode_config decode;
@@ -197,9 +198,9 @@ typedef struct mr_loader_config {
                                                          Threads and allowed calls: as for mr_bad_report, and
                                                          mr_loader_open() calls it too */
     void *note_context;                               /* passed to on_note */
-    bool free_order; /* deliver the batch that is complete first: the same batches in an order that depends on
-                        the machine, to measure the cost of the fixed order. Needs host memory and prefetch
-                        above 0; default false */
+    bool free_order; /* deliver batches in the order in which they become complete: the same batches in an
+                        order that depends on the machine, to measure the cost of the fixed order. Needs host
+                        memory and prefetch above 0; default false */
     bool no_checks;  /* skip the checksums of records, to measure their cost; default false */
     const mr_loader_field *fields; /* copied, including names; with fields the source may have no pictures */
     uint32_t field_count;          /* at most MR_LOADER_MAX_FIELDS; fields exclude a cache */
@@ -446,8 +447,8 @@ MR_API const mr_source *mr_loader_source(const mr_loader *l);
 MR_STABLE_INLINE int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
 
 /* Choose the batch that mr_loader_next() delivers next: of this epoch and step, earlier or later than the
- * last one. Only for a loader with prefetch 0 and without devices, which does nothing ahead; the call reads
- * nothing and costs less than opening a loader. The content of a batch does not depend on it.
+ * last one. Only for a loader with prefetch 0 and without devices, which prepares no batch in advance; the
+ * call reads nothing and costs less than opening a loader. The content of a batch does not depend on it.
  *
  * MR_EINVAL        the epoch is not below mr_loader_config.epochs, or the step not below steps_per_epoch
  * MR_EBUSY         a batch is not released yet, or mr_loader_next() returned MR_EAGAIN and has begun one;
@@ -457,8 +458,8 @@ MR_STABLE_INLINE int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeou
 MR_API int mr_loader_seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err);
 
 /* Write the numbers of the samples that a batch has on this loader: mr_batch.ids of the batch of this epoch
- * and step, if no sample is damaged. They follow from the order; the call reads no sample, and
- * mr_loader_next() delivers the same batch next as without it. Any thread, also while another is in
+ * and step, if no sample is damaged. They follow from the order; the call reads no sample, and does not
+ * change the batch that mr_loader_next() delivers next. Any thread, also while another is in
  * mr_loader_next(); it waits only if mr_loader_config.sampler does, which it calls.
  *
  * out     room for `room` numbers: mr_loader_config.batch is enough. MR_NOWHERE for padding

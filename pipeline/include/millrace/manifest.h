@@ -71,8 +71,9 @@ static inline int mr_manifest_make(const char *file, const char *set, const mr_s
                                    const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
 
 /* Compare a data set with a manifest, or with a list that sha256sum wrote: read all files that it names, then
- * look for files of the set that it does not name. Such a list has no sizes and no end: it does not show that
- * its last lines are missing. Arguments as above; cfg->force has no effect, and nothing is written. Blocks.
+ * look for files of the set that it does not name. A list of sha256sum has no sizes and no end mark: if its
+ * last lines are missing, this is not detected. Arguments as above; cfg->force has no effect, and nothing is
+ * written. Blocks.
  *
  * MR_OK         also if files differ; out->wrong is their number
  * MR_EFORMAT    file is no manifest; err names the line

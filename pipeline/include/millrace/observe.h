@@ -38,7 +38,8 @@ typedef struct mr_stage_stats {
 typedef enum mr_cause {
     MR_CAUSE_READ = 0,                /* bytes from storage or a server */
     MR_CAUSE_DECODE,                  /* samples that were being decoded, or waiting for a worker */
-    MR_CAUSE_LARGE,                   /* decoding of single samples, the time beyond four times the mean */
+    MR_CAUSE_LARGE,                   /* decoding of samples that take more than four times the mean: the time
+                                         beyond this limit */
     MR_CAUSE_MEMORY,                  /* memory for a large picture */
     MR_CAUSE_CORES,                   /* a core: the worker was ready to run, but other threads ran */
     MR_CAUSE_QUOTA,                   /* a core: the control group had used up its CPU quota */
@@ -203,8 +204,8 @@ MR_API int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *cou
 
 /* Durations of the newest chunks, copies and steps of a run, in memory of fixed size. A loader with this
  * record adds chunks and, if it has devices, copies; mr_fit() adds steps, a loop of the program's own calls
- * mr_loader_record_step(). A replay needs all three: of a loader without devices only the totals can be read.
- * A record belongs to one loader at a time. Any thread. */
+ * mr_loader_record_step(). A replay needs all three; the record of a loader without devices has only totals
+ * to read. A record belongs to one loader at a time. Any thread. */
 typedef struct mr_record mr_record;
 
 /* Create an empty record, for mr_loader_config.record.
@@ -215,8 +216,8 @@ typedef struct mr_record mr_record;
  * MR_ENOMEM    no memory for this number of chunks */
 MR_API int mr_record_create(mr_record **out, uint32_t chunks_most);
 MR_API void mr_record_destroy(mr_record *r); /* accepts NULL */
-/* Forget all records so far, such as a warm-up. A loader with another number of shares than the loader before
- * it clears the record, too. */
+/* Forget all records so far, such as a warm-up. The record is also cleared when it gets a loader with another
+ * number of shares than the loader before. */
 MR_API void mr_record_clear(mr_record *r);
 /* Record a step of batch global_step, with `samples` samples of this loader: its start and end for each of
  * the loader's shares (CLOCK_MONOTONIC, like events), and the causes of idle time before it, summed over
@@ -267,8 +268,8 @@ typedef struct mr_replay_config {
     double read_core_times; /* factor of a reader thread's time on a core per sample */
     double crowd_times;     /* slowdown of work on a core when all cores are busy, compared with one busy core
                                (shared caches, hyper-threads), 1 to 100; default 1 */
-    double crowd_part; /* fraction (0..1) of the other cores that were busy during the recording, with this
-                          program or others: how much of the slowdown the record contains */
+    double crowd_part; /* mean fraction (0..1) of the other cores that were busy during the recording, with
+                          any program: the recorded durations contain this share of the slowdown */
 } mr_replay_config;
 
 /* Fill cfg with the settings of the loader that filled the record, this machine's cores and factors of 1.

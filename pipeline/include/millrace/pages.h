@@ -25,8 +25,8 @@ MR_API int mr_pages_fill(const mr_source *src, const volatile int *stop, mr_erro
  * thread. stop as above. */
 MR_API int mr_pages_drop(const mr_source *src, const volatile int *stop, mr_error *err);
 
-/* Drop the pages of src, then read its files from their begin in this thread, for about `seconds` seconds.
- * Returns bytes per second; NaN: unknown, or the kernel had the pages in memory all the same. */
+/* Drop the pages of src, then read its files from their beginning in this thread, for about `seconds`
+ * seconds. Returns bytes per second; NaN: unknown, or the kernel had the pages in memory all the same. */
 MR_API double mr_pages_storage_rate(const mr_source *src, double seconds, const volatile int *stop);
 
 /* Return true if every file of src can be read past the page cache (O_DIRECT, mr_loader_config.direct). False

@@ -6,7 +6,8 @@
  *   observe.h  where time goes: counters, causes, traces, records and their replay
  *   pages.h    files of a set in the page cache, for measurements
  *   choose.h   some samples of a data set, and other names of its classes
- *   convert.h  any source into record files, TFRecords or tar
+ *   columns.h  names of the columns of a table that became targets (a header of formats)
+ *   convert.h  any source into record files, TFRecords, tar, MDS or RecordIO
  *   export.h   the pictures of a data set as files
  *   repair.h   repair of damaged and incomplete sets
  *   stats.h    counts of a data set: classes, pictures, channels, duplicates

@@ -23,7 +23,7 @@ typedef struct mr_stats_config {
     void (*on_progress)(void *context, uint64_t done, uint64_t count);
     void *context;            /* passed to both, which the calling thread calls; no lock is held */
     const volatile int *stop; /* set non-zero, also in a signal handler, to stop; or NULL */
-    /* Another source, as the part to test with, whose samples are looked for in the counted one; or NULL. It
+    /* Another source, such as the test split, whose samples are looked for in the counted one; or NULL. It
      * must outlive the result. Its bad samples are counted only (mr_stats_shared) */
     const mr_source *test;
 } mr_stats_config;
@@ -49,8 +49,8 @@ typedef struct mr_stats_range {
 
 enum { MR_STATS_KINDS = 16, MR_STATS_SAMPLINGS = 8, MR_STATS_PAIRS = 10 };
 
-/* Samples of the part to test with that have the bytes of a counted sample: the same picture file; without
- * pictures the whole sample. */
+/* Samples of mr_stats_config.test that have the bytes of a counted sample: the same picture file or, in data
+ * without pictures, the same sample. */
 typedef struct mr_stats_shared {
     const mr_source *src;             /* mr_stats_config.test; NULL: none was given */
     uint64_t of, bad, count;          /* its samples; samples that cannot be read; samples with such bytes */
@@ -71,12 +71,12 @@ typedef struct mr_stats {
     uint64_t samplings[MR_STATS_SAMPLINGS];
     uint64_t gray, alpha, turned, progressive, jpegs; /* pictures; turned: by EXIF */
     mr_stats_range width, height, bytes;
-    uint64_t smallest, largest;   /* samples with the fewest and the most pixels */
-    uint64_t decoded;             /* pictures whose channels are in mean and deviation */
-    uint64_t decode_asked;        /* pictures that were to be decoded: entries of sums */
-    double mean[3], deviation[3]; /* of the channels, 0 to 255; each picture counts the same */
-    const double *sums;           /* of each of these pictures six: means, means of squares; 0 if it is bad */
-    uint64_t duplicates;          /* samples with the bytes of an earlier sample */
+    uint64_t smallest, largest;       /* samples with the fewest and the most pixels */
+    uint64_t decoded;                 /* pictures whose channels are in mean and deviation */
+    uint64_t decode_asked;            /* pictures that were to be decoded: entries of sums */
+    double mean[3], deviation[3];     /* of the channels, 0 to 255; each picture counts the same */
+    const double *sums;               /* 6 for each: 3 means, 3 means of squares; all 0 for a bad picture */
+    uint64_t duplicates;              /* samples with the bytes of an earlier sample */
     uint64_t pair[MR_STATS_PAIRS][2]; /* the first of them: the earlier sample, and the sample */
     uint64_t crossing;                /* duplicates with another label than the earlier sample */
     mr_stats_shared shared;

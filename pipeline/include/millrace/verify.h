@@ -89,15 +89,15 @@ typedef struct mr_bad_list mr_bad_list;
  * are in the order of samples, not of calls
  * force   replace any file. Else only an empty file or an earlier list is replaced
  *
- * MR_EEXIST  path is another file than a list
- * MR_EFORMAT with resume: the file has a line that is not of a list
+ * MR_EEXIST  path is a file that is not such a list
+ * MR_EFORMAT with resume: a line of the file does not belong to such a list
  * other < 0  the file cannot be looked at, read or written
  *
  * *out is NULL unless the result is MR_OK. */
 MR_API int mr_bad_list_open(mr_bad_list **out, const char *path, const mr_source *src, bool resume,
                             bool force, mr_error *err);
-/* Remove the list of an earlier call now; without this call the first line replaces it. Nothing with resume.
- */
+/* Remove the list of an earlier call now; without this call the first line replaces it. With resume it does
+ * nothing. */
 MR_API void mr_bad_list_begin(mr_bad_list *b);
 /* Add a line. Each line is written at once, and whole or not at all. An error of writing is kept for
  * mr_bad_list_close(), and later lines are only counted. */

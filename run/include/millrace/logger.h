@@ -61,7 +61,7 @@ static inline void mr_logger_defaults(mr_logger_config *cfg);
 
 /* Open the outputs of a run, before its first step. cfg NULL: no output. After an error no output remains.
  *
- * MR_EINVAL  metrics is no address of this machine, or loader is NULL with it; csv names a file of the data
+ * MR_EINVAL  metrics is not an address of this machine, or is given without loader; csv names a file of data
  * MR_ENOENT  the host of metrics is unknown
  * MR_EEXIST  csv exists and resume is false, or has another header; the port of metrics is in use;
  *            tensorboard names a file

@@ -58,7 +58,8 @@ static inline int mr_measure_loader(mr_loader *l, mr_device *const *devices, uin
                                     const mr_measure_config *cfg, mr_rate *out, mr_error *err);
 
 /* Open a trainer with these settings, run steps on one batch of noise that lies on its devices, and close the
- * trainer. Of `trainer` epochs, steps_per_epoch and world are replaced: other processes take no part.
+ * trainer. The call replaces epochs, steps_per_epoch and world of these settings: other processes take no
+ * part.
  *
  * MR_EINVAL     cfg->seconds is out of range, or the network does not take such a batch
  * MR_ECANCELED  cfg->stop was set
@@ -95,7 +96,7 @@ typedef struct mr_machine_rate {
  * out     NULL, or written on MR_OK
  *
  * MR_EINVAL     a setting is out of range
- * MR_ENOMEM     no memory, or not as many threads can be started
+ * MR_ENOMEM     no memory, or the system refuses a thread
  * MR_ECANCELED  cfg->stop was set */
 static inline int mr_measure_machine(mr_machine_figure which, const mr_source *src,
                                      const mr_decode_config *decode, uint32_t workers,

@@ -232,8 +232,9 @@ MR_API int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err
  * out        NULL, or receives the info on MR_OK: a loop of the program's own continues at out->epoch and
  *            out->step, by mr_loader_config.start_epoch and start_step
  *
- * MR_EINVAL  the checkpoint is of another network, or (not for inference) of another optimizer, sync, use of
- *            Lookahead or number of shares with state of their own; err names both values
+ * MR_EINVAL  the checkpoint is of another network or, unless the trainer is for inference, differs in
+ *            optimizer, sync, use of Lookahead, or number of shares with state of their own; err names both
+ *            values
  * MR_EFORMAT, MR_ECHECKSUM  the file is damaged */
 MR_STABLE_INLINE int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
 

@@ -182,7 +182,8 @@ MR_API bool mr_net_has_own_decay(const mr_net *net);
  *     mr_net_from(net, in);  mr_net_conv(net, ...), ...;
  *     mr_net_add(net, short_cut, MR_ACT_RELU);
  *
- * Any number of layers may take a point; at least one layer or loss must take every point except the last. */
+ * Any number of layers may take a point as input. Every point except the last must be an input of at least
+ * one layer or loss. */
 typedef uint32_t mr_point;
 MR_API mr_point mr_net_here(const mr_net *net);
 MR_API void mr_net_from(mr_net *net, mr_point point);
@@ -196,10 +197,10 @@ MR_API void mr_net_sample(mr_net *net, mr_point log_variance, float factor);
 
 /* Losses. A network without explicit losses is trained on the softmax cross-entropy of its last point against
  * the label. A network with explicit losses is trained on their sum, each times its weight (finite, above 0);
- * a layer or a loss must then take every point. A loss takes the current point, which remains the current
- * point. The loss in mr_metrics and reports is this sum as a mean over samples; the accuracy is the accuracy
- * of the first loss against labels, or against targets of several labels (below). An autoencoder whose pixels
- * are probabilities:
+ * every point, the last one included, must then be an input of a layer or a loss. A loss takes the current
+ * point, which remains the current point. The loss in mr_metrics and reports is this sum as a mean over
+ * samples; the accuracy is the accuracy of the first loss against labels, or against targets of several
+ * labels (below). An autoencoder whose pixels are probabilities:
  *
  *     ...                                          layers, the last without activation
  *     mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 1);          point 0: the pictures themselves

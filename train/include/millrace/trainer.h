@@ -49,8 +49,8 @@ typedef struct mr_report {
     uint32_t step_bin[MR_STEP_BINS];
     double network_ms; /* of exposed_ms: waiting for other processes and their gradients. 0 with one process
                         */
-    double late_ms;    /* of network_ms: waiting for the process late_rank, which was late; the process that
-                          this one waited for longest */
+    double late_ms;    /* share of network_ms that was spent waiting for late_rank, the late process for which
+                          this one waited longest */
     uint32_t late_rank;
 } mr_report;
 
@@ -150,8 +150,8 @@ typedef enum mr_sync {
     MR_SYNC_INDEPENDENT,
     /* One set of weights; each update uses the sum of the gradients of the batch before, which travels while
      * this batch is computed: the gradients belong to weights one update old. The first update changes
-     * nothing, the gradients of the newest batch wait, and checkpoints have them. Weights have the same bits
-     * for every distribution of the shares. */
+     * nothing. The gradients of the newest batch are pending until the next update; checkpoints contain them.
+     * Weights have the same bits for every distribution of the shares. */
     MR_SYNC_DELAYED,
     /* Servers (mr_trainer_config.crew) hold weights and optimizer arrays, add the gradients of all workers in
      * the order of the tree, and update: the weights of MR_SYNC_EACH, bit for bit, with workers and servers
@@ -311,8 +311,8 @@ typedef struct mr_trainer_config {
     /* With MR_SYNC_SERVERS and mr_sync_servers_async(): the crew, in which this process is a worker. It must
      * outlive the trainer, and world is mr_crew_take_together(). One device per process; the shares of a
      * process must form one node of the tree. Excludes clip_norm, freeze, decay_on other than all, rules that
-     * scale tensors (LARS, LAMB) or need matrices (MUON), and exchange. The servers call mr_serve(), which
-     * returns when every worker has closed its trainer. Default NULL. */
+     * scale tensors (LAMB) or need matrices (MUON), and exchange. The servers call mr_serve(), which returns
+     * when every worker has closed its trainer. Default NULL. */
     mr_crew *crew;
 } mr_trainer_config;
 
@@ -324,11 +324,12 @@ typedef struct mr_trainer mr_trainer;
  *
  * stop  NULL, or as in mr_fit_config: when *stop is not 0, the workers stop, all after the same step
  *
- * MR_ECANCELED: they were asked to; MR_EINVAL: this process is a worker; MR_EPEER: a worker was lost;
- * MR_ENOMEM, MR_EIO. An error ends the worlds of all workers. */
+ * MR_ECANCELED: *stop was set; MR_EINVAL: this process is a worker; MR_EPEER: a worker was lost; MR_ENOMEM,
+ * MR_EIO. An error ends the worlds of all workers. */
 MR_API int mr_serve(mr_crew *crew, const volatile int *stop, mr_error *err);
-/* Return the gradients that the servers had received when their weights were last read (evaluation,
- * checkpoint, hash), their mean staleness and the largest; 0 without servers. mean and most may be NULL. */
+/* Return the number of gradients that the servers had received when their weights were last read (evaluation,
+ * checkpoint, hash); *mean and *most get the mean and the largest staleness of these gradients. 0 without
+ * servers. mean and most may be NULL. */
 MR_API uint64_t mr_trainer_staleness(const mr_trainer *t, double *mean, uint64_t *most);
 
 /* Create ops, memory and initial weights (mr_init) and biases on every device. Initial weights have the same
@@ -493,8 +494,8 @@ typedef struct mr_fit_config {
     const char *checkpoint_dir; /* folder for checkpoints (files: see run.h), or NULL. With a folder the
                                    loader's full augmentation text (mr_loader_info.augment) has at most 255
                                    characters, else MR_EINVAL */
-    uint64_t checkpoint_steps;  /* also write a checkpoint after every this many steps; 0: only at the end of
-                                   each epoch */
+    uint64_t checkpoint_steps;  /* also write a checkpoint after every checkpoint_steps steps; 0: only at the
+                                   end of each epoch */
     uint32_t keep;              /* number of newest checkpoints to keep, in addition to the best; default 3 */
     uint32_t patience;     /* stop early after this number of epochs without a better val_loss; 0: never */
     uint64_t max_steps;    /* stop after this number of steps in this call, after writing a checkpoint; 0: no
@@ -560,13 +561,12 @@ MR_STABLE_INLINE void mr_fit_defaults(mr_fit_config *cfg);
  *
  * The next batch of the loader must follow the last batch that the trainer was trained on, or be the first
  * batch that this loader delivers. MR_EINVAL, before a step: the loader has delivered other batches before,
- * for example to another trainer or to an evaluation. Losses and accuracies
- * do not include steps before the call. Figures of an epoch that was resumed or ended early cover the steps
- * of this call.
+ * for example to another trainer or to an evaluation. Losses and accuracies do not include steps before the
+ * call. Figures of an epoch that was resumed or ended early cover the steps of this call.
  *
  * A validation is pending when `stop`, or an error of the validation loader, ended it. It is done first; its
  * report has steps 0 and the earlier loss and accuracy. A complete run then returns MR_OK without a step.
- * Both need a training loader that opens: with a finite mr_loader_config.epochs mr_loader_open() returns
+ * Both cases need an open training loader: with a finite mr_loader_config.epochs mr_loader_open() returns
  * MR_EEND when no batch is left. Therefore open it with epochs UINT64_MAX, and set mr_fit_config.epochs and
  * mr_trainer_config.epochs (after mr_checkpoint_trainer()) to the run's number of epochs.
  *
