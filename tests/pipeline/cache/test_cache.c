@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 #include "pipeline/cache/cache.h"
+#include "pipeline/cache/page_choice.h"
 #include "tests/pipeline/sets.h"
 
 #define COUNT 150
@@ -884,6 +885,90 @@ static void forms_decide_what_is_kept(void **state)
     remove_cache();
 }
 
+/* ------------------------------------------------------------------------------ memory of entries */
+
+static void pages_are_of_the_faster_kind(void **state)
+{
+    (void)state;
+    enum { PIECE = 2 << 20, MEASURED = 64 << 10 };
+    for (int faster = 0; faster < 2; faster++) {
+        mri_page_choice c = {0};
+        bool others[4 * MRI_PAGE_RETRY];
+        for (int k = 0; k < 4 * MRI_PAGE_RETRY; k++) {
+            const bool huge = mri_page_choice_next(&c);
+            others[k] = huge != faster;
+            const uint64_t bytes = huge ? PIECE : MEASURED;
+            mri_page_choice_note(&c, huge, bytes, huge == faster ? bytes / 10 : bytes / 2);
+        }
+        MRT_EQ(others[0] + others[1], 1); /* both are tried at once */
+        for (int k = 2; k < 4 * MRI_PAGE_RETRY; k++) MRT_EQ(others[k], (k + 1) % MRI_PAGE_RETRY == 0);
+        int same = 0; /* the other kind becomes faster */
+        for (int k = 0; k < 2 * MRI_PAGE_RETRY; k++) {
+            const bool huge = mri_page_choice_next(&c);
+            mri_page_choice_note(&c, huge, PIECE, huge == faster ? PIECE : PIECE / 10);
+            if (k >= MRI_PAGE_RETRY) same += huge == faster;
+        }
+        MRT_EQ(same, 1);
+    }
+    mri_page_choice unmeasured = {0};
+    MRT_TRUE(mri_page_choice_next(&unmeasured) && mri_page_choice_next(&unmeasured));
+}
+
+static uint64_t as_many(uint64_t bytes) { return bytes; }
+
+static int as_it_is(void *maker, const mr_value *in, mr_value *out)
+{
+    (void)maker;
+    *out = *in;
+    return MR_OK;
+}
+
+/* Bytes of an entry: from 1 to 5 MiB, so that entries end within, begin on and reach over pieces and blocks.
+ */
+static size_t bytes_of(uint64_t sample)
+{
+    static const size_t sizes[] = {1, 3000, 4096 - 72, 70000, 157000, (2 << 20) - 72, (5 << 20) - 9};
+    return sizes[sample % 7];
+}
+
+static void entries_of_all_sizes_lie_apart(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 77 };
+    static const mri_cache_form form = {.name = "same", .bound = as_many, .make = as_it_is};
+    const mri_cache_config cfg = {.count = SAMPLES,
+                                  .stamp = 1,
+                                  .form = &form,
+                                  .budget_bytes = (UINT64_C(64) << 20) + 12345,
+                                  .value_bytes_most = 5 << 20};
+    mr_error err = MR_ERROR_INIT;
+    mri_cache *c;
+    uint64_t kept = 0;
+    uint8_t *bytes = malloc(5 << 20);
+    assert_non_null(bytes);
+    MRT_OK(mri_cache_open(&c, &cfg, &err), &err);
+    for (uint64_t k = 0; k < SAMPLES; k++) {
+        const mr_value in = {.type = MR_TYPE_JPEG, .data = bytes, .bytes = bytes_of(k)};
+        memset(bytes, (int)k + 1, in.bytes);
+        mri_cache_offer(c, k, &in, (int32_t)k, NULL);
+    }
+    for (uint64_t k = 0; k < SAMPLES; k++) {
+        mri_cache_place p;
+        mr_value v;
+        int32_t label;
+        if (!mri_cache_find(c, k, &p)) continue; /* the budget is smaller than the sum */
+        kept++;
+        MRT_TRUE(mri_cache_parse(k, p.memory, p.bytes, false, &v, &label));
+        MRT_EQ(label, (int32_t)k);
+        MRT_EQ(v.bytes, bytes_of(k));
+        memset(bytes, (int)k + 1, v.bytes);
+        assert_memory_equal(v.data, bytes, v.bytes);
+    }
+    MRT_TRUE(kept > 40 && kept < SAMPLES);
+    free(bytes);
+    mri_cache_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -907,6 +992,8 @@ int main(void)
         cmocka_unit_test(budgets_are_kept),
         cmocka_unit_test(every_failed_allocation_is_survived),
         cmocka_unit_test(forms_decide_what_is_kept),
+        cmocka_unit_test(pages_are_of_the_faster_kind),
+        cmocka_unit_test(entries_of_all_sizes_lie_apart),
     };
     return mrt_run(tests);
 }
