@@ -442,6 +442,7 @@ static int update(const convert_args *a, mr_source *src)
                               .force = a->force,
                               .no_space_check = a->no_space_check,
                               .data = &a->data,
+                              .choose = &a->choose,
                               .output = &a->output};
     return convert_update_run(&u, src);
 }
@@ -540,8 +541,7 @@ static int run(const void *args)
     mr_decode_config decode;
     setup_decode(&decode, &a->data);
     const uint64_t all = mr_source_info_of(src)->count;
-    if (a->update.update) status = chosen_check(a->dst, &a->choose, &a->data);
-    if (status == EXIT_DONE) status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
+    status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
     if (status == EXIT_DONE && !a->update.update)
         status = chosen_note(&r.note, mr_source_info_of(src)->count < all ? &a->choose : NULL, &a->data);
     if (status == EXIT_DONE) tell_unbound(a, src);

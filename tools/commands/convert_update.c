@@ -12,6 +12,7 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
+#include "tools/facts/chosen.h"
 #include "tools/facts/match_set.h"
 
 static const opt options[] = {
@@ -193,6 +194,7 @@ int convert_update_run(const convert_update *u, mr_source *src)
     mr_set_update_result res = {0};
     mr_error err = MR_ERROR_INIT;
     int status = check_there(u->dst);
+    if (!status) status = chosen_check(u->dst, u->choose, u->data);
     if (!status) status = same_classes(&r);
     if (status) return status;
     const mr_set_update_config cfg = config_of(&r);

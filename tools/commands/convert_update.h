@@ -3,6 +3,7 @@
 #define TOOLS_CONVERT_UPDATE_H
 
 #include "millrace/pipeline.h"
+#include "tools/facts/choose.h"
 #include "tools/session/groups.h"
 
 typedef struct set_update_args { /* changed, gone: of mr_set_update_rule */
@@ -19,6 +20,7 @@ typedef struct convert_update {
     uint64_t memory_bytes;
     bool force, no_space_check;
     const data_args *data;
+    const choose_args *choose; /* the choice that was made of src */
     const output_args *output;
 } convert_update;
 
