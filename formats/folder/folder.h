@@ -226,6 +226,9 @@ bool mri_are_called_pieces(const mri_listing *classes);
 /* ---- tables next to class folders (table_beside.c) ---- */
 /* MR_EFORMAT: a table in the folder `where` contradicts the class folders (sorted). */
 int mri_tables_beside(const mri_listing *classes, const char *where, mr_error *err);
+/* The same of tables in an archive, next to the part's folders or above them, and of those next to the
+ * archive that name its pictures. */
+int mri_tables_of_archive(const mri_listing *classes, mri_dir part, const char *where, mr_error *err);
 
 /* ---- names (accents.c) ---- */
 /* Two names that differ in how their accents are written alone: as letters, or as marks behind letters. */

@@ -14,8 +14,11 @@
 #include "formats/arrays/zip.h"
 #include "formats/folder/folder.h"
 #include "formats/folder/members_pack.h"
+#include "formats/storage/spill.h"
 #include "formats/storage/storage.h"
 #include "formats/tar/tar.h"
+
+enum { MOST_FILE_BYTES = 64 << 20 };
 
 static int no_memory(const mri_members *m, mr_error *err)
 {
@@ -392,5 +395,43 @@ int mri_members_head(const mri_members *m, int at, uint8_t *head, size_t *bytes,
         *bytes = room - s->avail_out;
     }
     free(s);
+    return rc;
+}
+
+static int copy_member(const mri_members *m, const mri_member *n, mri_spill *to, mr_error *err)
+{
+    enum { PIECE = 1 << 20 };
+    const uint64_t bytes = mri_min_u64(n->bytes, MOST_FILE_BYTES);
+    const size_t room = (size_t)(n->deflated ? mri_max_u64(bytes, 1) : PIECE);
+    uint8_t *piece = malloc(room);
+    int rc = piece ? MR_OK : no_memory(m, err);
+    if (!rc && n->deflated) {
+        rc = mri_members_inflate(m, n->offset, n->packed, n->bytes, n->crc, piece, err);
+        if (!rc) rc = mri_spill_write(to, piece, (size_t)bytes, err);
+    }
+    for (uint64_t at = 0; !rc && !n->deflated && at < bytes; at += PIECE) {
+        const size_t here = (size_t)mri_min_u64(PIECE, bytes - at);
+        rc = mri_pread_all(m->fd, piece, here, n->offset + at, m->path, err);
+        if (!rc) rc = mri_spill_write(to, piece, here, err);
+    }
+    free(piece);
+    return rc ? rc : mri_spill_finish(to, err);
+}
+
+int mri_members_file(const mri_members *m, int at, int *fd, mr_error *err)
+{
+    const mri_member *n = &m->node[at];
+    mri_spill to;
+    mr_error why = MR_ERROR_INIT;
+    *fd = -1;
+    if (n->deflated && n->bytes > MOST_FILE_BYTES) return MR_OK;
+    int rc = mri_spill_open(&to, MOST_FILE_BYTES, err);
+    if (rc) return rc;
+    rc = copy_member(m, n, &to, &why);
+    if (!rc) *fd = fcntl(to.fd, F_DUPFD_CLOEXEC, 0);
+    if (!rc && *fd < 0) rc = mr_error_sys(&why, errno, "cannot open the member");
+    mri_spill_close(&to);
+    if (!rc || rc == MR_EFORMAT || rc == MR_ECHECKSUM) return MR_OK; /* damage is reported in its turn */
+    if (err) *err = why;
     return rc;
 }

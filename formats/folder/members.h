@@ -54,6 +54,9 @@ int mri_members_head(const mri_members *m, int at, uint8_t *head, size_t *bytes,
 int mri_members_inflate(const mri_members *m, uint64_t offset, uint64_t packed, uint64_t bytes, uint32_t crc,
                         uint8_t *buffer, mr_error *err);
 
+/* The first 64 MiB as a file of its own; *fd -1: it is damaged, or a deflated one that is larger. */
+int mri_members_file(const mri_members *m, int at, int *fd, mr_error *err);
+
 uint32_t mri_members_crc(const void *data, size_t bytes);
 
 /* A folder on disk or in an archive, for the functions of folder.h. */

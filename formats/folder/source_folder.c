@@ -342,10 +342,15 @@ static int find_parts(mr_source *src, folder *f, mri_dir root, mr_error *err)
 }
 
 /* Tables next to the class folders, and next to the parts. */
-static int check_tables(const folder *f, const mr_source_config *cfg, mr_error *err)
+static int check_tables(const folder *f, mri_dir root, const mr_source_config *cfg, mr_error *err)
 {
     char where[4096];
-    if (f->archive || cfg->classes != MR_CLASSES_FIRST || cfg->format || f->classes.count < 2) return MR_OK;
+    if (cfg->classes != MR_CLASSES_FIRST || cfg->format) return MR_OK;
+    if (f->archive) {
+        const int at = f->part[0] ? mri_members_find(root.in, root.at, f->part) : root.at;
+        return mri_tables_of_archive(&f->classes, (mri_dir){root.in, at}, f->root, err);
+    }
+    if (f->classes.count < 2) return MR_OK;
     snprintf(where, sizeof where, "%s%s%s", f->root, f->part[0] ? "/" : "", f->part);
     const int rc = mri_tables_beside(&f->classes, where, err);
     return rc || !f->part[0] ? rc : mri_tables_beside(&f->classes, f->root, err);
@@ -368,7 +373,7 @@ static int open_tree(mr_source *src, folder *f, mri_dir root, const mr_source_co
     there[mri_part_of_name(p->passed)] = true;
     mri_source_set_parts(src, there, mri_part_of_name(f->part));
     rc = open_part(src, f, root, p->train[0] && f->labels ? p->train : f->part, cfg, err);
-    if (!rc) rc = check_tables(f, cfg, err);
+    if (!rc) rc = check_tables(f, root, cfg, err);
     if (rc) return rc;
     const mri_same_folders same = {root, &f->classes, f->inner, f->part, test ? p->train : p->test};
     return mri_same_folders_tell(src, &same, err);

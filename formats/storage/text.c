@@ -112,7 +112,7 @@ int mri_text_more(mri_text *t, mr_error *err)
 static int look_at(mri_text *t, mr_error *err)
 {
     struct stat st;
-    t->fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (t->fd < 0) t->fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (t->fd < 0) return mr_error_sys(err, errno, "cannot open");
     if (fstat(t->fd, &st) != 0) return mr_error_sys(err, errno, "cannot look at it");
     if (!S_ISREG(st.st_mode))
@@ -153,9 +153,11 @@ static int begin(mri_text *t, mr_error *err)
     return MR_OK;
 }
 
-int mri_text_open(mri_text *t, const char *path, mr_error *err)
+int mri_text_open(mri_text *t, const char *path, mr_error *err) { return mri_text_take(t, -1, path, err); }
+
+int mri_text_take(mri_text *t, int fd, const char *path, mr_error *err)
 {
-    *t = (mri_text){.path = path, .fd = -1};
+    *t = (mri_text){.path = path, .fd = fd};
     int rc = look_at(t, err);
     if (!rc) rc = prepare_unpack(t, err);
     if (!rc) rc = begin(t, err);

@@ -23,6 +23,8 @@ typedef struct mri_text {
 
 /* The file must not change meanwhile. On failure there is nothing to close. */
 int mri_text_open(mri_text *t, const char *path, mr_error *err);
+/* The same of an open file, which is t's from now on, also on failure; path for messages. fd -1: as above. */
+int mri_text_take(mri_text *t, int fd, const char *path, mr_error *err);
 void mri_text_close(mri_text *t); /* accepts a zeroed one */
 
 /* Read more when at == end. MR_OK: there is at least one byte; MR_EEND: the end of the file. */

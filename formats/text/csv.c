@@ -57,10 +57,12 @@ char mri_csv_separator(const uint8_t *head, size_t bytes)
 }
 
 /* ---- open ---- */
-int mri_csv_open(mri_csv *c, const char *path, mr_error *err)
+int mri_csv_open(mri_csv *c, const char *path, mr_error *err) { return mri_csv_take(c, -1, path, err); }
+
+int mri_csv_take(mri_csv *c, int fd, const char *path, mr_error *err)
 {
     *c = (mri_csv){0};
-    const int rc = mri_text_open(&c->text, path, err);
+    const int rc = mri_text_take(&c->text, fd, path, err);
     if (rc) return rc;
     c->json.on = mri_json_begins(c->text.at, (size_t)(c->text.end - c->text.at));
     c->separator = mri_csv_separator(c->text.at, (size_t)(c->text.end - c->text.at));

@@ -43,6 +43,7 @@ typedef struct mri_csv {
 } mri_csv;
 
 int mri_csv_open(mri_csv *c, const char *path, mr_error *err);
+int mri_csv_take(mri_csv *c, int fd, const char *path, mr_error *err); /* as mri_text_take() */
 void mri_csv_close(mri_csv *c);
 /* The next row. MR_EEND: after the last. */
 int mri_csv_next(mri_csv *c, mr_error *err);

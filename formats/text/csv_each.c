@@ -53,11 +53,11 @@ static int read_rows(mri_csv *c, mri_table_row *see, void *context, mr_error *er
     return rc;
 }
 
-int mri_csv_each_row(const char *path, mri_table_row *see, void *context, mr_error *err)
+int mri_csv_each_row(const char *path, int fd, mri_table_row *see, void *context, mr_error *err)
 {
     mri_csv c;
     mr_error what = MR_ERROR_INIT;
-    int rc = mri_csv_open(&c, path, &what);
+    int rc = mri_csv_take(&c, fd, path, &what);
     if (!rc) {
         rc = read_rows(&c, see, context, &what);
         mri_csv_close(&c);

@@ -75,6 +75,25 @@ for name, ending, data in ("boxes", "boxes.npy", npy(bytes(4), (1, 4))), ("mask"
 for to in boxes1 boxes0 mask1; do
     run 0 inspect $to.tar --index-folder off; out_has "format    tar"; out_has "samples   6"; out_has "field 1   ${to%?}"; out_lacks "classes"
 done
+# a table in an archive of class folders, or next to it, is compared with the folders as next to a folder
+make '
+def rows(*classes): return "".join(["path,label\n"] + ["%s/%02d.png,%s\n" % (f, k, c) for f, c, k in classes]).encode()
+years = [("2019/%02d.png" % k, picture(k)) for k in range(4)] + [("2020/%02d.png" % k, picture(k)) for k in range(4)]
+wrong = rows(("2019", "ant", 0), ("2019", "bee", 1), ("2020", "ant", 0))
+tar("in.tar", years + [("labels.csv", wrong)])
+zip_of("in.zip", [("y/" + n, d) for n, d in years] + [("y/metadata.jsonl", b"""{"file_name": "2019/00.png", "label": "2020"}\n""")], zipfile.ZIP_DEFLATED)
+tar("same.tar", years + [("labels.csv", rows(("2019", "a", 0), ("2019", "a", 1), ("2020", "b", 0)))])
+for to, table in (("next", wrong), ("other", wrong.replace(b"png", b"jpg"))): put(to + "/labels.csv", table); tar(to + "/set.tar", years)
+put("one/labels.csv", b"file,label\n00.png,ant\n"); zip_of("one/set.zip", years[:4])
+'
+run 1 inspect in.tar; err_has "in.tar: labels.csv contradicts the class folders of the archive: it has the class bee for 2019/01.png, and ant for another"
+run 1 inspect in.zip; err_has "metadata.jsonl contradicts the class folders of the archive: it has the class 2020 for 2019/00.png"
+run 1 inspect next/set.tar; err_has "next/set.tar: next/labels.csv contradicts the class folders of the archive"
+run 1 inspect one/set.zip; err_has "all pictures of the archive lie in 2019/, and one/labels.csv has their classes (ant for 00.png)"
+for other in same.tar other/set.tar "in.tar --format archive"; do
+    # shellcheck disable=SC2086
+    run 0 inspect $other; out_has "samples   8"; out_has "classes   2: 2019, 2020"
+done
 # other rules for folders
 run 0 inspect bare.tar --classes none; out_lacks "classes   "
 
