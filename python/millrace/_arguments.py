@@ -6,7 +6,7 @@ import difflib
 import itertools
 import logging
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 from ._errors import ArgumentError
 from ._making import generators_kept
@@ -22,10 +22,9 @@ _NEEDLESS = {
     "timeout": (0, "a lost file or server is an error by itself"),
     "in_order": (True, "batches always come in order"),
 }
-# Names that have no meaning here, and what to write.
-_REFUSED = {
-    "dataset": "give the data first, without a name: Loader(path_or_dataset, batch_size=...)",
-}
+# DataLoader's arguments behind shuffle, by their places.
+_PLACES = ("sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context",
+           "generator")
 _told: Set[str] = set()
 
 
@@ -43,6 +42,21 @@ def tell_once(name: str, text: str) -> None:
 def _spoken_for(settings: Dict[str, Any], name: str, other: str) -> None:
     if settings.get(other) is not None:
         raise ArgumentError("%s= and %s= say the same in two ways: give one of them" % (name, other))
+
+
+def take_data(path: Any, by_place: Sequence[Any], settings: Dict[str, Any]) -> Any:
+    """The loader's first argument, which DataLoader calls dataset."""
+    named = settings.pop("dataset", None)
+    if path is not None and named is not None:
+        raise ArgumentError("the first argument and dataset=: both are the data; give one of them")
+    path = named if path is None else path
+    if path is None:
+        raise ArgumentError("no data: give a path, or an object with __len__ and __getitem__, first: Loader(data, batch_size=...)")
+    if by_place:
+        raise ArgumentError("%d arguments without a name behind the first three (the data, batch_size, shuffle): give them by name: %s%s" % (
+            len(by_place), ", ".join("%s=%s" % (n, v if isinstance(v, (bool, int, float, str, type(None))) else "...") for n, v in zip(_PLACES, by_place)),
+            "" if len(by_place) <= len(_PLACES) else ", ..."))
+    return path
 
 
 def _shuffle(settings: Dict[str, Any], value: Any) -> None:
@@ -100,14 +114,11 @@ def _batch_sampler(settings: Dict[str, Any], value: Any) -> None:
 _TAKEN: Dict[str, Callable[[Dict[str, Any], Any], None]] = {
     "batch_sampler": _batch_sampler, "shuffle": _shuffle, "num_workers": _num_workers, "prefetch_factor": _prefetch_factor,
     "pin_memory": _pin_memory, "generator": _generator}
-NAMES = frozenset(_TAKEN) | frozenset(_NEEDLESS) | frozenset(_REFUSED)
+NAMES = frozenset(_TAKEN) | frozenset(_NEEDLESS) | {"dataset"}
 
 
 def translate(settings: Dict[str, Any], known: List[str]) -> None:
     """DataLoader's names in `settings` become names in `known`, or raise an error with the name to write."""
-    for name, way in _REFUSED.items():
-        if name in settings and settings.pop(name) is not None:
-            raise ArgumentError("%s=: %s" % (name, way))
     for name, (usual, why) in _NEEDLESS.items():
         if name in settings:
             value = settings.pop(name)

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List
 import torch
 
 from ._errors import ArgumentError, BadSampleError
-from ._making import MISSING, Job
+from ._making import MISSING, Job, is_picture
 
 _IMAGES, _LABELS = ("image", "img", "pixel_values"), ("label", "target", "labels")
 
@@ -57,12 +57,16 @@ def _shape(value: Any) -> str:
 class Collation:
     """How samples of one loader become a batch.
 
-    form      of pictures that no transform made into tensors: None: as they are; or the delivered form of (n, height, width, channels) bytes
+    formed    pictures of PIL become (n, channels, height, width) in the loader's dtype
+    arrays    so do arrays of uint8, which else keep their bits
     channels  of pictures of PIL: 1, 3, or 0: as they have them
-    ignore    target of a sample that is missing"""
+    ignore    target of a sample that is missing
+    said      which of "dtype" and "memory_format" the caller gave"""
 
-    def __init__(self, formed: bool, planar: bool, dtype: Any, channels: int, ignore: int) -> None:
-        self.formed, self.planar, self.dtype, self.channels, self.ignore = formed, planar, dtype, channels, ignore
+    said: Sequence[str] = ()
+
+    def __init__(self, formed: bool, arrays: bool, planar: bool, dtype: Any, channels: int, ignore: int) -> None:
+        self.formed, self.arrays, self.planar, self.dtype, self.channels, self.ignore = formed, formed and arrays, planar, dtype, channels, ignore
         self._differ: Dict[Any, bool] = {}
 
     # ------------------------------------------------------------------ samples
@@ -141,15 +145,31 @@ class Collation:
 
     def _member(self, job: Job, samples: List[Any], at: Any, take: Callable[[int], Any], image: bool, name: str) -> Any:
         values = samples if at is None else [s[at] for s in samples]
+        formed = image and self._is_formed(values[0])
         if image:
             values = [self._pixels(v) for v in values]
         first = values[0]
         if isinstance(first, Mapping) and not image and self._lengths_differ(job, at, first):
             return [_tensors(v) for v in values]
         made = self._stack(values, take, name)
-        if image and self.formed and isinstance(made, torch.Tensor) and made.dtype == torch.uint8:
-            return self._formed(made, take)
-        return made
+        if not formed and image:
+            self._see_said(made)
+        return self._formed(made) if formed else made
+
+    def _see_said(self, made: Any) -> None:
+        """dtype= and memory_format= change pictures only; finished tensors have to be so."""
+        given = isinstance(made, torch.Tensor)
+        if "dtype" in self.said and (not given or made.dtype != self.dtype):
+            raise ArgumentError("dtype=%s: samples are no pictures, and %s keep their own type: change it in __getitem__ or transform=, or leave out "
+                                "dtype=" % (self.dtype, "tensors of %s" % made.dtype if given else "they"))
+        if "memory_format" in self.said and not self.planar and (not given or made.dim() != 4 or not made.is_contiguous(memory_format=torch.channels_last)):
+            raise ArgumentError("memory_format=\"channels_last\": samples are no pictures, and finished tensors keep their layout: leave it out, and write "
+                                "images.to(memory_format=torch.channels_last) in the loop")
+
+    def _is_formed(self, value: Any) -> bool:
+        if hasattr(value, "getbands"):
+            return self.formed
+        return self.arrays and is_picture(value) and hasattr(value, "dtype")
 
     def _pixels(self, value: Any) -> Any:
         """A picture of PIL as an array, an array with channels behind; else as it is."""
@@ -159,7 +179,7 @@ class Collation:
                 raise ArgumentError("a picture of mode %s has more than 8 bits: say with transform= what becomes of them" % value.mode)
             mode = {1: "L", 3: "RGB"}.get(self.channels, "L" if value.mode in ("1", "L") else "RGB")
             value = numpy.array(value if value.mode == mode else value.convert(mode))
-        elif not self.formed or getattr(value, "ndim", 0) not in (2, 3) or str(value.dtype) not in ("uint8", "torch.uint8"):
+        elif not self._is_formed(value):
             return value
         value = torch.as_tensor(value)
         if value.dim() == 2:
@@ -168,7 +188,7 @@ class Collation:
             value = value.permute(1, 2, 0)
         return value
 
-    def _formed(self, pixels: Any, take: Callable[[int], Any]) -> Any:
+    def _formed(self, pixels: Any) -> Any:
         """(n, height, width, channels) bytes as the loader's batches have them, where augment= says nothing of mean and deviation."""
         pixels = pixels.permute(0, 3, 1, 2)
         if self.planar:

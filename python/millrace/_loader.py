@@ -34,6 +34,7 @@ log = logging.getLogger("millrace")
 
 _LOADER, _SOURCE, _DECODE = (arguments_of("mr_%s_config" % n) for n in ("loader", "source", "decode"))
 _ORDERS, _PIXELS = ({n: k for k, n in enumerate(choices_of(row))} for row in (_LOADER["order"], _DECODE["pixels"]))
+_OF_PIXELS = 3  # a type of fields
 _CACHES = {"off": 0, "memory": 1, "disk": 2}
 _DEDUPS = {"none": 0, "bytes": 1, "pixels": 2}
 _ROLES = {"plain": 0, "boxes": 1, "box_values": 2, "mask": 3}
@@ -325,6 +326,7 @@ class Loader:
         self._finish: Optional[Finish] = None
         self._cfg = self._settings(given)
         self._source = Source(given["path"], **{k: given[k] for k in OF_THE_SOURCE})
+        self._see_channels()
         self._source.draw_as(given["seed"], self._rank)
         self._inbox: Optional[Inbox] = Inbox()
         self._reports = self._inbox.flag
@@ -343,6 +345,15 @@ class Loader:
             self._operations.settle(self._cfg)
         self._look()
         _open_loaders.add(self)
+
+    def _see_channels(self) -> None:
+        """Arrays of an object with a channel that would be left out without a word."""
+        info = self._source.info
+        field = info.fields[info.image_field] if self._source.data is not None and info.image_field >= 0 else None
+        if field and field.type == _OF_PIXELS and field.ndim == 3 and field.dim[2] in (2, 4) and not self._given["channels"]:
+            raise ArgumentError("%r: the picture of sample 0 is an array of %d channels, and batches have 1 or 3: channels=%d leaves out the last one, as "
+                                "alpha; millrace.torch.Loader without augment=, dtype= and memory_format= delivers all of them" % (
+                                    self._given["path"], field.dim[2], field.dim[2] - 1))
 
     def _settings(self, g: Dict[str, Any]) -> mr_loader_config:
         cfg = _l.fill(_l.lib.mr_loader_defaults_sized, mr_loader_config())
@@ -715,7 +726,7 @@ class Loader:
 
 def settings_of(kind: Any) -> List[str]:
     """Names of the arguments of a loader of this kind."""
-    return [n for n in inspect.signature(kind.__init__).parameters if n not in ("self", "settings")]
+    return [n for n in inspect.signature(kind.__init__).parameters if n not in ("self", "by_place", "settings")]
 
 
 def _again(kind: Any, given: Dict[str, Any]) -> Any:

@@ -242,8 +242,11 @@ class Job:
         raise Failure(number, [number], BadSampleError("%s; none of the %d samples that follow can be made, either" % (text, _TRIES)))
 
     def probe(self) -> str:
-        """What samples are: "pictures" that augment= takes, or "finished". Asked of the first one."""
-        return kind_of(self.sample(0, 0, 0))
+        """What samples are: "pictures" of PIL or of bytes, "arrays", which may be pictures, or "finished". Asked of the first one."""
+        sample = self.sample(0, 0, 0)
+        kind = kind_of(sample)
+        image = sample["image"] if isinstance(sample, Mapping) and kind == "pictures" else sample[0] if isinstance(sample, tuple) and sample else sample
+        return "arrays" if kind == "pictures" and hasattr(image, "dtype") else kind
 
 
 def _picture(value: Any) -> Any:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 
@@ -21,7 +21,8 @@ from ._records import _shown as shown
 _MORE = ("worker_init_fn", "multiprocessing_context", "timeout", "persistent_workers")
 # What says something of pictures that the library decodes, and its usual value.
 _OF_THE_LIBRARY = {"operations": None, "normalise": None, "fields": (), "cache": "off", "tune": False, "length_window": 0, "width_multiple": 1}
-
+# What says that arrays of uint8 are pictures, and not tensors to keep, and its usual value.
+_SAY_PICTURES = dict(_OF_THE_LIBRARY, channels=0, pixels="own", pictures="all")
 
 TARGET = "target"
 
@@ -30,9 +31,13 @@ class Own:
     """The part that is Python's own of one loader's arguments.
 
     path  what stands for the data in the library's loader
-    form  of batches that the library finishes for the functions, set by the loader: of Source.form()"""
+    form  of batches that the library finishes for the functions, set by the loader: of Source.form()
+    arrays_formed  arrays of uint8 are pictures, too
+    said           which arguments of the form of batches the caller gave"""
 
     form: Dict[str, Any] = {}
+    arrays_formed = True
+    said: Sequence[str] = ()
 
     def __init__(self, live: Live, given: Dict[str, Any], workers: int) -> None:
         self.live, self._given, self.workers = live, given, workers
@@ -42,8 +47,9 @@ class Own:
     # ------------------------------------------------------------------ is it?
 
     @classmethod
-    def of(cls, path: Any, functions: Dict[str, Any], settings: Dict[str, Any], ignore: int) -> Optional["Own"]:
-        """Takes Python's own entries out of the settings; None: the library makes the batches."""
+    def of(cls, path: Any, functions: Dict[str, Any], settings: Dict[str, Any], ignore: int, said: List[str]) -> Optional["Own"]:
+        """Takes Python's own entries out of the settings; None: the library makes the batches. said: arguments of the form of batches that
+        the caller gave: arrays of uint8 are pictures then."""
         asked = [n for n in functions if functions[n] is not None]
         for n in asked:
             if not callable(functions[n]):
@@ -62,7 +68,11 @@ class Own:
             raise ArgumentError("%r has no samples" % live)
         given = dict(functions, **{n: settings.get(n) for n in _MORE})
         own = cls(live, given, workers)
-        if not asked and (live.schema is not None or own._pictures()):
+        pictures = bool(said) or any(settings.get(n) not in (None, usual, []) for n, usual in _SAY_PICTURES.items())
+        own.arrays_formed, own.said = pictures, said
+        if said and functions["collate_fn"] is not None:
+            raise ArgumentError("%s= and collate_fn=: the function makes the batch, and says what its tensors are; leave out %s=" % (said[0], said[0]))
+        if not asked and (live.schema is not None or own._pictures(pictures)):
             return None
         if settings.get("order") == "balanced":
             raise ArgumentError("order=\"balanced\": of data that are files, loaded with augment=; with Python code of your own sampler= says the order, "
@@ -84,16 +94,16 @@ class Own:
                        settings.pop("pixels", "own"), settings.pop("pictures", "all"), ignore)
         return Live(data, key=data.key)
 
-    def _pictures(self) -> bool:
+    def _pictures(self, arrays: bool) -> bool:
         """Are samples pictures with a class, which the library takes from here? A worker is asked, where there are some, so that files
         which data open when they are first used are not open in this process when others are made of it."""
-        job = self._job({"seed": 0}, None)
+        job, kinds = self._job({"seed": 0}, None), ("pictures", "arrays") if arrays else ("pictures",)
         if not self.workers:
             with generators_kept():
-                return job.probe() == "pictures"
+                return job.probe() in kinds
         makers = self._made_by(job, 4, 1)
         try:
-            return makers.pool.ask("probe") == "pictures"
+            return makers.pool.ask("probe") in kinds
         finally:
             makers.pool.close()
 

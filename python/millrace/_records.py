@@ -299,9 +299,14 @@ def _kind_of(name: str, value: Any, classes: bool) -> str:
     if not found:
         raise _Wrong("%s: expected elements of %s" % (_shown(value), ", ".join(_ELEMENTS)))
     if name == "image" and found == 1 and len(shape) in (2, 3):
+        given = shape
         if _is_planar(shape):
             shape = shape[1:] + shape[:1]
         shape = shape if len(shape) == 3 else shape + (1,)
+        if not 1 <= shape[2] <= 4:
+            raise _Wrong("%s of uint8, shape %s; expected a picture: (height, width), (height, width, channels) or (channels, height, width), of 1, 3 "
+                         "or 4 channels. Under another name than \"image\" arrays have any shape; millrace.torch.Loader without augment=, dtype= and "
+                         "memory_format= delivers them as they are" % (type(value).__name__, given))
         return "pixels[%d,%d,%d]" % shape
     words = name.split(".")
     apart = words[0] in _ASIDE or (found == 1 and any(w.startswith(("mask", "seg")) for w in words))

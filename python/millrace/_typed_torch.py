@@ -14,7 +14,7 @@ class TorchSettings(Settings, total=False):
     """All but those by which the kind of its batches follows."""
     batch: Optional[int]
     memory_format: Union[None, Literal["contiguous", "channels_last"], torch.memory_format]
-    dtype: Union[Literal["float32", "float16", "bfloat16", "uint8"], torch.dtype]
+    dtype: Union[None, Literal["float32", "float16", "bfloat16", "uint8"], torch.dtype]
     device: Union[None, str, torch.device]
     uint8: bool
     drop_last: bool

@@ -21,7 +21,7 @@ from . import _gpu, _ranks
 from . import _library as _l
 from ._accelerate import enter, imported
 from ._across import ahead as batches_ahead
-from ._arguments import see_count, take_sampler, translate
+from ._arguments import see_count, take_data, take_sampler, tell_once, translate
 from ._arrays import COPY, PLANES, Array, Batch
 from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
@@ -44,6 +44,7 @@ Made = TypeVar("Made")  # what collate_fn= gives
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
             torch.channels_last: "channels_last"}
 _LITTLE = 1 << 20
+_SEEDS = 1 << 32  # torch.initial_seed() is below if the program has called torch.manual_seed(), else a constant or random 64 bits
 # torch.from_dlpack(array) asks the array for its device and versions first, and torch.utils.dlpack's function whether a capsule is an array.
 _from_capsule = getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
 _KINDS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.uint8: U8}
@@ -254,7 +255,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
                    torch calls so. With uint8=True "channels_last" unless it is given
     device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
                    torch's current stream waits for
-    dtype          torch.float32, float16, bfloat16 or uint8, or its name. uint8 are the pixels as decoded, for normalising on the device
+    dtype          torch.float32, float16, bfloat16 or uint8, or its name. uint8 are the pixels as decoded, for normalising on the device.
+                   None: float32; but arrays of uint8 that a data set gives keep their bits, as with a DataLoader, unless augment=,
+                   memory_format= or another argument of pictures says that they are pictures
     uint8          True: dtype=torch.uint8. Where channels_last, they are the batch's own memory, whose number `hold` sets
     drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
                    rank would get an empty batch, whose mean loss is NaN: that is an error for training, else a warning
@@ -279,9 +282,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     that differ under "name.length". Of mixed pictures the target is float32 (n, classes), what CrossEntropyLoss takes as probabilities
     of classes: all 0 for a sample that does not count.
 
-    DataLoader's names are taken, too: shuffle (order), num_workers (workers; 0: chosen by the library), prefetch_factor (prefetch), generator
-    (its seed), sampler and batch_sampler (any of PyTorch's), pin_memory, persistent_workers, worker_init_fn, multiprocessing_context and
-    timeout, which change nothing. What has no meaning here is an error that says what to write."""
+    DataLoader's names are taken, too: dataset (the first argument), shuffle (order), num_workers (workers; 0: chosen by the library),
+    prefetch_factor (prefetch), generator (its seed), sampler and batch_sampler (any of PyTorch's), pin_memory, persistent_workers,
+    worker_init_fn, multiprocessing_context and timeout, which change nothing. What has no meaning here is an error that says what to write."""
 
     num_workers, timeout, pin_memory, persistent_workers, in_order = 0, 0, False, False, True  # no processes
     collate_fn = staticmethod(whole)
@@ -315,13 +318,19 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     def __init__(self: "Loader[Any]", path: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., *, fields: Fields = ...,
                  collate_fn: None = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...  # samples of a Python object are of any kind
 
-    def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
+    @overload
+    def __init__(self: "Loader[Any]", *, dataset: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., fields: Fields = ...,
+                 keys: Optional[Sequence[str]] = ..., raw: bool = ..., collate_fn: Optional[Callable[[List[Any]], Any]] = ...,
+                 **settings: Unpack[DataLoaderSettings]) -> None: ...  # DataLoader's name of the first argument
+
+    def __init__(self, path: Any = None, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *by_place: Any, batch: Optional[int] = None,
                  memory_format: Union[None, Literal["contiguous", "channels_last"], torch.memory_format] = None,
-                 dtype: Union[Literal["float32", "float16", "bfloat16", "uint8"], torch.dtype] = torch.float32,
+                 dtype: Union[None, Literal["float32", "float16", "bfloat16", "uint8"], torch.dtype] = None,
                  device: Union[None, str, torch.device] = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
                  keys: Optional[Sequence[str]] = None, ignore_index: int = -100, num_classes: Optional[int] = None,
                  transform: Optional[Callable[[Any], Any]] = None, target_transform: Optional[Callable[[Any], Any]] = None,
                  collate_fn: Optional[Callable[[List[Any]], Any]] = None, **settings: Any) -> None:
+        path = take_data(path, by_place, settings)
         given = dict(settings, path=path, batch_size=batch_size, shuffle=shuffle, batch=batch, memory_format=memory_format, dtype=dtype, device=device,
                      uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes,
                      transform=transform, target_transform=target_transform, collate_fn=collate_fn)
@@ -329,11 +338,13 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             raise ArgumentError("epochs=: every `for` over this loader is one epoch")
         settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
         functions = {"transform": transform, "target_transform": target_transform, "collate_fn": collate_fn}
-        self._own = Own.of(path, functions, settings, ignore_index)
+        said = {"dtype": dtype is not None or uint8, "memory_format": memory_format is not None, "raw": raw}
+        self._own = Own.of(path, functions, settings, ignore_index, [n for n in said if said[n]])
         path, self._target_field = (path, False) if self._own else for_augmentation(path, settings)
         self._copied_data = isinstance(path, LiveOfWorkers)
         translate(settings, _NAMES)
         counted = take_sampler(settings)
+        self._see_seed(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
         settings.pop("device")
         if (batch_size is None) == (batch is None):
@@ -343,9 +354,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         if memory_format not in _FORMATS and memory_format is not None:
             raise ArgumentError("memory_format=%r: expected \"contiguous\" or \"channels_last\"" % (memory_format,))
         kind = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-        if kind not in _KINDS or uint8 and dtype not in ("float32", torch.float32, torch.uint8):
+        if dtype is not None and kind not in _KINDS or uint8 and kind not in (None, torch.float32, torch.uint8):
             raise ArgumentError("dtype=%r%s: expected one of %s" % (dtype, " and uint8=True" if uint8 else "", ", ".join(map(str, _KINDS))))
-        kind = torch.uint8 if uint8 else kind
+        kind = torch.uint8 if uint8 else torch.float32 if kind is None else kind
         if keys is not None and (isinstance(keys, str) or len(keys) != 2):
             raise ArgumentError("keys=%r: expected two names, of images and target" % (keys,))
         self._tail_chosen = settings.get("tail") is not None or drop_last
@@ -373,10 +384,21 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             if raw:
                 raise ArgumentError("raw=True: these samples are made by Python, and collate_fn= makes the batch")
             self._own.form = {"kind": _KINDS[kind], "planar": self._format == "contiguous", "ignore": ignore_index, "num_classes": num_classes}
-            self._makers = self._own.makers(self._given, Collation(self._own.pictures_formed, self._format == "contiguous", kind, self._given["channels"],
-                                                                  ignore_index), ahead)
+            collation = Collation(self._own.pictures_formed, self._own.arrays_formed, self._format == "contiguous", kind, self._given["channels"],
+                                  ignore_index)
+            collation.said = self._own.said
+            self._makers = self._own.makers(self._given, collation, ahead)
             self._makers.pool = batches_ahead(self._makers.pool, self._device if self._on_gpu else None)
         self._choose_form()
+
+    @staticmethod
+    def _see_seed(settings: Dict[str, Any]) -> None:
+        """A DataLoader draws from PyTorch's global generator, which differs from rank to rank in many programs."""
+        seed = torch.initial_seed()
+        draws = settings.get("training") or settings.get("sampler") is not None or settings.get("order") not in (None, "sequential")
+        if "seed" not in settings and draws and seed < _SEEDS:
+            tell_once("manual_seed", "torch.manual_seed() does not change what this loader draws: order and augmentation follow from seed=, the same on all "
+                                     "ranks, which is 0 if it is not given. Give seed=%d, or seed=0, which is silent" % seed)
 
     def _choose_form(self) -> None:
         """Batches that stay in host memory are finished ahead of the loop; bytes as the library decodes them stay where they are."""

@@ -238,10 +238,32 @@ def test_what_changes_nothing_is_told_once(shapes, caplog, monkeypatch):
     (dict(sampler=RandomSampler(range(50))), "of 50 samples, and the data have 120"),
     (dict(sampler=DistributedSampler(range(50), 2, 0)), "of 50 samples, and the data have 120"),
     (dict(sampler=DistributedSampler(range(120), 2, 0), rank=1, world=2), "rank=1 and sampler="),
-    (dict(num_workers=-1), "num_workers=-1"), (dict(num_workers="2"), "num_workers='2'"), (dict(dataset=[1]), "without a name")])
+    (dict(num_workers=-1), "num_workers=-1"), (dict(num_workers="2"), "num_workers='2'"), (dict(dataset=[1]), "first argument and dataset=")])
 def test_what_is_refused_says_the_way(shapes, wrong, way):
     with pytest.raises(millrace.ArgumentError, match=way):
         millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, training=True), **wrong))
+
+
+def test_a_seed_of_pytorch_is_told(shapes, caplog, monkeypatch):
+    def told(**how):
+        monkeypatch.setattr(_arguments, "_told", set())
+        caplog.clear()
+        millrace.torch.Loader(shapes, 16, **dict(dict(augment=AUGMENT), **how))
+        return [r.getMessage() for r in caplog.records if "manual_seed" in r.getMessage()]
+    with torch.random.fork_rng(devices=[]):
+        assert not told(training=True)
+        torch.manual_seed(7)
+        assert ["seed=7, or seed=0" in m for m in told(training=True) + told(shuffle=True) + told(sampler=RandomSampler(range(120)))] == [True] * 3
+        assert not told(training=True, seed=0) and not told(shuffle=True, generator=torch.Generator()) and not told()
+
+
+def test_dataloaders_way_to_give_the_data(shapes):
+    a, b = (millrace.torch.Loader(batch_size=16, augment=AUGMENT, **{name: shapes}) for name in ("path", "dataset"))
+    assert all(torch.equal(x[0], y[0]) for x, y in zip(a, b)) and len(pickle.loads(pickle.dumps(b))) == len(a)
+    with pytest.raises(millrace.ArgumentError, match="by name: sampler=None, batch_sampler=None, num_workers=2, collate_fn=..., pin_memory=True"):
+        millrace.torch.Loader(shapes, 16, True, None, None, 2, list, True)
+    with pytest.raises(millrace.ArgumentError, match="no data: give"):
+        millrace.torch.Loader(batch_size=16)
 
 
 def test_a_name_that_is_none(shapes):

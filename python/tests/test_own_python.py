@@ -508,14 +508,51 @@ def pictures(target=lambda k: k, count=6):
 
 def test_pictures_in_every_layout():
     """(channels, height, width), as tensors and arrays; gray ones of two dimensions."""
-    data = pictures()
-    want = next(iter(mt.Loader([(a.transpose(1, 2, 0).copy(), k) for a, k in data], 6)))[0]
+    data, F32 = pictures(), dict(dtype="float32")
+    want = next(iter(mt.Loader([(a.transpose(1, 2, 0).copy(), k) for a, k in data], 6, **F32)))[0]
     for change in (lambda a: a, torch.from_numpy, lambda a: torch.from_numpy(a).permute(1, 2, 0)):
-        for more in ({}, dict(augment="resize(8x9)"), FORK):
+        for more in (F32, dict(augment="resize(8x9)"), dict(FORK, **F32)):
             assert torch.equal(next(iter(mt.Loader([(change(a), k) for a, k in data], 6, **more)))[0], want)
-    gray = next(iter(mt.Loader([(a[0], k) for a, k in data], 6)))[0]
+    gray = next(iter(mt.Loader([(a[0], k) for a, k in data], 6, **F32)))[0]
     assert gray.shape == (6, 1, 8, 9)
-    assert torch.equal(gray, next(iter(mt.Loader([(torch.from_numpy(a[:1]), k) for a, k in data], 6)))[0])
+    assert torch.equal(gray, next(iter(mt.Loader([(torch.from_numpy(a[:1]), k) for a, k in data], 6, **F32)))[0])
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 9), (8, 9, 3), (8, 9), (4, 8, 9), (2, 8, 9), (12, 8, 9), (5, 3, 8, 9), (7,)], ids=str)
+def test_arrays_of_bytes_are_what_dataloader_gives(shape):
+    """Nothing says that they are pictures."""
+    rng = np.random.default_rng(2)
+    data = [rng.integers(0, 256, shape, dtype="uint8") for _ in range(6)]
+    for change in (lambda a, k: (a, k), lambda a, k: (torch.from_numpy(a), k / 4), lambda a, k: (a, a), lambda a, k: {"image": a, "label": k}, lambda a, k: a):
+        given = [change(a, k) for k, a in enumerate(data)]
+        for more in {}, FORK:
+            want, got = next(iter(torch.utils.data.DataLoader(given, 4))), next(iter(mt.Loader(given, 4, **more)))
+            pairs = [(want, got)] if isinstance(got, torch.Tensor) else list(zip(want.values(), got.values())) if isinstance(got, dict) else list(zip(want, got))
+            assert len(pairs) == (2 if isinstance(given[0], (tuple, dict)) else 1)
+            for w, g in pairs:
+                assert w.dtype == g.dtype and torch.equal(w, g)
+
+
+def test_channels_that_no_batch_has_are_refused():
+    four = [(np.full((8, 9, 4), k, "uint8"), k) for k in range(4)]
+    for make in (lambda **more: mt.Loader(four, 4, dtype="float32", **more), lambda **more: millrace.Loader(four, batch=4, **more)):
+        with pytest.raises(millrace.ArgumentError, match="4 channels, and batches have 1 or 3: channels=3 leaves out"):
+            make()
+        assert make(channels=3).shape == (8, 9, 3)
+    with pytest.raises(millrace.ArgumentError, match=r"found ndarray of uint8, shape \(12, 8, 9\); expected a picture.*without augment="):
+        mt.Loader([(np.zeros((12, 8, 9), "uint8"), 1)], 1, augment="resize(8x8)")
+
+
+@pytest.mark.parametrize("more,text", [(dict(dtype="float16"), "dtype=torch.float16: .* tensors of torch.float32"), (dict(uint8=True), "torch.uint8"),
+                                       (dict(memory_format="channels_last"), "images.to")], ids=["dtype", "uint8", "format"])
+def test_a_form_that_finished_tensors_have_not(more, text):
+    data = [(torch.rand(3, 4, 4), k) for k in range(4)]
+    for how in {}, FORK, dict(transform=lambda x: x):
+        with pytest.raises(millrace.ArgumentError, match=text):
+            next(iter(mt.Loader(data, 4, **more, **how)))
+    assert next(iter(mt.Loader(data, 4, dtype="float32", memory_format="contiguous")))[0].shape == (4, 3, 4, 4)
+    with pytest.raises(millrace.ArgumentError, match="and collate_fn=: the function makes the batch"):
+        mt.Loader(data, 4, collate_fn=list, **more)
 
 
 def test_pictures_of_pil_in_every_mode():

@@ -51,6 +51,7 @@ k15: str = millrace.digest("a", batch=64, augment="center224", repeats=2)
 k16: int = next(iter(millrace.torch.Loader("a", 64, collate_fn=len)))
 k17: Tuple[torch.Tensor, torch.Tensor] = next(iter(millrace.torch.Loader("a", 64, collate_fn=None, transform=abs, target_transform=float)))
 millrace.torch.Loader("a", batch_sampler=[[1, 2], [3, 4]], worker_init_fn=print, multiprocessing_context="spawn", timeout=2.5)
+millrace.torch.Loader(dataset=[1, 2], batch_size=2, shuffle=True, num_workers=2, keys=("a", "b"))
 k18: Dict[str, List[int]] = next(iter(millrace.torch.Loader([1, 2], 2)))
 k19: List[int] = millrace.torch.Loader(pathlib.Path("a"), 64, normalise=((0.5,), (0.5,))).dataset.targets
 """.strip().splitlines()
@@ -58,6 +59,7 @@ WRONG = """
 millrace.Loader("a", agument="rrc224")
 millrace.Loader("a", batch="16")
 millrace.Loader("a", order="random")
+millrace.torch.Loader(dataset=[1, 2], batch_size="2")
 millrace.Loader("a", augment=224)
 millrace.Loader("a", tail=True)
 millrace.Loader("a", 16)
@@ -112,7 +114,7 @@ def see(wrong):
 
 
 def test_there_are_as_many_of_each():
-    assert len(RIGHT) == len(WRONG) == 35
+    assert len(RIGHT) == len(WRONG) == 36
 
 
 def test_mypy(file):
