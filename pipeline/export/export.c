@@ -65,15 +65,12 @@ static int make_folders(char *path, size_t done, mr_error *err)
 }
 
 /* "cat", or the number where classes have no names; "" without a label. */
-static const char *class_name(const mr_source_info *info, const mr_sample *sample, char *buf,
-                              size_t buf_bytes)
+static const char *class_folder(const export_run *r, const mr_sample *sample, char *buf, size_t buf_bytes)
 {
+    const mr_source_info *info = mr_source_info_of(r->src);
     const int64_t label = info->label_field >= 0 ? sample->value[info->label_field].i : -1;
-    const char *name = label >= 0 && label < (int64_t)info->class_count && info->class_names
-                           ? info->class_names[label]
-                           : NULL;
     if (info->label_field < 0) return "";
-    if (name && name[0] && name[0] != '.') return name;
+    if (label >= 0 && label < (int64_t)r->classes.count) return r->classes.folder[label];
     snprintf(buf, buf_bytes, "%" PRId64, label);
     return buf;
 }
@@ -96,6 +93,16 @@ static int list_change(export_run *r, uint64_t at, const char *name, const char 
                                   err);
 }
 
+static int list_class(void *context, const char *name, const char *folder, mr_error *err)
+{
+    export_run *r = context;
+    char path[PATH_BYTES];
+    const int rc = list_path(r, path, err);
+    if (rc) return rc;
+    return mri_export_renamed_class(&r->renamed, path, r->src, r->cfg->force || r->cfg->resume, name, folder,
+                                    err);
+}
+
 /* The path of its file, whose folders are made. */
 static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, const void *buffer,
                        const char *extension, bool unchanged, char path[PATH_BYTES], mr_error *err)
@@ -108,7 +115,7 @@ static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, cons
     if (rc) return rc;
     const mr_source_info *info = mr_source_info_of(r->src);
     const mri_export_sample s = {.name = name,
-                                 .class_name = class_name(info, sample, number, sizeof number),
+                                 .class_name = class_folder(r, sample, number, sizeof number),
                                  .ending = extension,
                                  .unchanged = unchanged,
                                  .number = at};
@@ -375,7 +382,8 @@ static int end_list(export_run *r, bool keep, mr_error *err)
 {
     char path[PATH_BYTES];
     const bool again = r->cfg->force || r->cfg->resume;
-    if (keep && again && !r->renamed.count && list_path(r, path, err) == MR_OK) mri_export_renamed_drop(path);
+    if (keep && again && !r->renamed.count && !r->renamed.classes && list_path(r, path, err) == MR_OK)
+        mri_export_renamed_drop(path);
     return mri_export_renamed_close(&r->renamed, keep, err);
 }
 
@@ -418,6 +426,8 @@ static int export_all(export_run *r, mr_error *err)
     if (rc) return mr_error_set(err, rc, "no memory for decoders");
     rc = check_space(r, err);
     if (rc == MR_OK) rc = make_folder(r->folder, err);
+    if (rc == MR_OK)
+        rc = mri_export_classes_begin(&r->classes, mr_source_info_of(r->src), list_class, r, err);
     if (rc == MR_OK) rc = export_samples(r, err);
     if (rc == MR_OK) rc = mri_export_classes_make(&r->classes, mr_source_info_of(r->src), r->folder, err);
     mri_export_names_fini(&r->names);
@@ -446,7 +456,8 @@ int mr_export_sized(const mr_source *src, const char *folder, const mr_export_co
     rc = check(&r, err);
     if (rc == MR_OK) rc = export_all(&r, err);
     r.result.renamed = r.renamed.count;
-    if (r.renamed.count && rc == MR_OK)
+    r.result.renamed_classes = r.renamed.classes;
+    if ((r.renamed.count || r.renamed.classes) && rc == MR_OK)
         snprintf(r.result.names_path, sizeof r.result.names_path, "%s", r.renamed.path);
     mri_result_give(out, &r.result, sizeof r.result);
     return rc;

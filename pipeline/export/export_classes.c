@@ -8,11 +8,62 @@
 
 #include "base/file.h"
 
-/* The folder's name; false: the class has no name. */
-static bool folder_of(const mr_source_info *info, uint32_t label, char out[MRI_EXPORT_NAME_ROOM])
+/* Classes of folders at any depth are paths. A name with a slash among names without is no path: n/a. */
+static bool are_paths(const mr_source_info *info)
 {
-    const char *name = info->class_names[label];
-    return name[0] && name[0] != '.' && mri_export_name_safe(name, out, MRI_EXPORT_NAME_ROOM);
+    for (uint32_t k = 0; k < info->class_count; k++)
+        if (!strchr(info->class_names[k], '/')) return false;
+    return true;
+}
+
+static bool is_taken(const mri_export_classes *c, const char *folder)
+{
+    for (uint32_t k = 0; k < c->count; k++)
+        if (c->folder[k] && strcmp(c->folder[k], folder) == 0) return true;
+    return false;
+}
+
+/* A class without a name has its number. */
+static void folder_of(const char *name, uint32_t number, bool path, char out[MRI_EXPORT_NAME_ROOM])
+{
+    char text[MRI_EXPORT_NAME_ROOM];
+    const bool fits = (size_t)snprintf(text, sizeof text, "%s", name) < sizeof text - 16;
+    for (char *at = text; !path && *at; at++)
+        if (*at == '/') *at = '_';
+    if (!fits || !mri_export_name_safe(text, out, MRI_EXPORT_NAME_ROOM - 16))
+        snprintf(out, MRI_EXPORT_NAME_ROOM, "%u", number);
+}
+
+/* First the classes that can have their names, then the others, beside them. */
+static int name_folders(mri_export_classes *c, const mr_source_info *info, bool others, mr_error *err)
+{
+    const bool paths = are_paths(info);
+    for (uint32_t k = 0; k < c->count; k++) {
+        char folder[MRI_EXPORT_NAME_ROOM];
+        folder_of(info->class_names[k], k, paths, folder);
+        if (c->folder[k] || (strcmp(folder, info->class_names[k]) != 0) != others) continue;
+        if (others && is_taken(c, folder)) snprintf(folder + strlen(folder), 16, "-%u", k);
+        c->folder[k] = strdup(folder);
+        if (!c->folder[k]) return mr_error_set(err, MR_ENOMEM, "no memory for the folders of classes");
+    }
+    return MR_OK;
+}
+
+int mri_export_classes_begin(mri_export_classes *c, const mr_source_info *info,
+                             int (*changed)(void *context, const char *name, const char *folder,
+                                            mr_error *err),
+                             void *context, mr_error *err)
+{
+    if (!info->class_names || info->label_field < 0) return MR_OK;
+    c->folder = calloc(info->class_count ? info->class_count : 1, sizeof *c->folder);
+    if (!c->folder) return mr_error_set(err, MR_ENOMEM, "no memory for the folders of classes");
+    c->count = info->class_count;
+    int rc = name_folders(c, info, false, err);
+    if (!rc) rc = name_folders(c, info, true, err);
+    for (uint32_t k = 0; !rc && k < c->count; k++)
+        if (info->class_names[k][0] && strcmp(info->class_names[k], c->folder[k]) != 0)
+            rc = changed(context, info->class_names[k], c->folder[k], err);
+    return rc;
 }
 
 /* The bytes of the path in front of the class's folder, in which the file lies. */
@@ -28,14 +79,13 @@ static bool find_place(const char *path, const char *class_path, size_t *bytes)
 bool mri_export_classes_note(mri_export_classes *c, const mr_source_info *info, int64_t label,
                              const char *path)
 {
-    char class_path[MRI_EXPORT_NAME_ROOM];
     size_t bytes = 0;
-    if (!info->class_names || label < 0 || label >= (int64_t)info->class_count) return true;
+    if (label < 0 || label >= (int64_t)c->count) return true;
     if (!c->used) c->used = calloc(info->class_count, sizeof *c->used);
     if (!c->used) return false;
     c->used[label] = true;
-    if (!folder_of(info, (uint32_t)label, class_path)) return true;
-    c->several |= !find_place(path, class_path, &bytes) ||
+    if (!info->class_names[label][0]) return true;
+    c->several |= !find_place(path, c->folder[label], &bytes) ||
                   (c->any && (strncmp(c->place, path, bytes) != 0 || c->place[bytes]));
     c->any = true;
     snprintf(c->place, sizeof c->place, "%.*s", (int)bytes, path);
@@ -46,10 +96,10 @@ int mri_export_classes_make(const mri_export_classes *c, const mr_source_info *i
                             mr_error *err)
 {
     if (!c->any || c->several) return MR_OK;
-    for (uint32_t k = 0; k < info->class_count; k++) {
-        char class_path[MRI_EXPORT_NAME_ROOM], path[4096];
-        if (c->used[k] || !folder_of(info, k, class_path)) continue;
-        if (snprintf(path, sizeof path, "%s/%s%s", folder, c->place, class_path) >= (int)sizeof path)
+    for (uint32_t k = 0; k < c->count; k++) {
+        char path[4096];
+        if (c->used[k] || !info->class_names[k][0]) continue;
+        if (snprintf(path, sizeof path, "%s/%s%s", folder, c->place, c->folder[k]) >= (int)sizeof path)
             return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
         if (!mri_make_folder_deep(path, 0777) && errno != EEXIST) {
             mr_error_sys(err, errno, "cannot make the folder");
@@ -61,6 +111,8 @@ int mri_export_classes_make(const mri_export_classes *c, const mr_source_info *i
 
 void mri_export_classes_fini(mri_export_classes *c)
 {
+    for (uint32_t k = 0; k < c->count; k++) free(c->folder[k]);
+    free(c->folder);
     free(c->used);
     *c = (mri_export_classes){0};
 }

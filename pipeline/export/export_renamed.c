@@ -9,7 +9,7 @@
 
 #include "settings/json_put.h"
 
-static const char line_begins[] = "{\"event\": \"renamed\"";
+static const char line_begins[] = "{\"event\": \"renamed"; /* renamed, renamed_class */
 
 static int failed(const mri_export_renamed *r, mr_error *err)
 {
@@ -41,12 +41,26 @@ int mri_export_renamed_add(mri_export_renamed *r, const char *path, const mr_sou
 {
     const int rc = r->out ? MR_OK : begin(r, path, src, force, err);
     if (rc) return rc;
-    fprintf(r->lines, "%s, \"sample\": %" PRIu64 ", \"name\": ", line_begins, sample);
+    fprintf(r->lines, "%s\", \"sample\": %" PRIu64 ", \"name\": ", line_begins, sample);
     mri_json_put_text(r->lines, name);
     fputs(", \"file\": ", r->lines);
     mri_json_put_text(r->lines, file);
     fputs("}\n", r->lines);
     r->count++;
+    return fflush(r->lines) == 0 && !ferror(r->lines) ? MR_OK : failed(r, err);
+}
+
+int mri_export_renamed_class(mri_export_renamed *r, const char *path, const mr_source *src, bool force,
+                             const char *name, const char *folder, mr_error *err)
+{
+    const int rc = r->out ? MR_OK : begin(r, path, src, force, err);
+    if (rc) return rc;
+    fprintf(r->lines, "%s_class\", \"name\": ", line_begins);
+    mri_json_put_text(r->lines, name);
+    fputs(", \"folder\": ", r->lines);
+    mri_json_put_text(r->lines, folder);
+    fputs("}\n", r->lines);
+    r->classes++;
     return fflush(r->lines) == 0 && !ferror(r->lines) ? MR_OK : failed(r, err);
 }
 

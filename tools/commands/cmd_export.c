@@ -3,6 +3,7 @@
  * become baseline JPEG, pixels PNG. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
@@ -68,28 +69,54 @@ static int export_all(export_run *r, mr_export_result *made)
     return exit_status(rc, &err);
 }
 
+/* A field that no file holds: boxes, masks, targets, captions. */
+static bool is_left_out(const mr_source_info *info, uint32_t field)
+{
+    const char *name = info->fields[field].name;
+    return (int)field != info->image_field && (int)field != info->label_field &&
+           strcmp(name, "sample.name") != 0 && strcmp(name, "image.entries") != 0;
+}
+
+static void report_left_out(const mr_source_info *info)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < info->field_count; k++)
+        if (is_left_out(info, k)) printf("%s%s", count++ ? ", " : "left out: ", info->fields[k].name);
+    if (count) printf(" of each sample, as only pictures become files; convert --to tar keeps all\n");
+}
+
 static void report(const export_run *r, const mr_export_result *made)
 {
     char text[32];
+    const mr_source_info *info = mr_source_info_of(r->src);
     if (!r->args->output.json) {
         printf("%s: %" PRIu64 " files, %s", shown_text(r->args->folder), made->files,
                size_text((double)made->bytes, text, sizeof text));
         if (made->resumed) printf(", %" PRIu64 " of them from an earlier run", made->resumed);
         if (made->bad) printf("; %" PRIu64 " bad sample%s left out", made->bad, made->bad == 1 ? "" : "s");
         putchar('\n');
+        report_left_out(info);
         if (made->renamed)
             printf("%" PRIu64 " file%s another name than the sample; listed in %s\n", made->renamed,
                    made->renamed == 1 ? " has" : "s have", shown_text(made->names_path));
+        if (made->renamed_classes)
+            printf("%" PRIu32 " class%s a folder of another name; listed in %s\n", made->renamed_classes,
+                   made->renamed_classes == 1 ? " has" : "es have", shown_text(made->names_path));
         return;
     }
     json_line j = json_begin(stdout, "export");
-    json_text(&j, "data", mr_source_info_of(r->src)->path);
+    json_text(&j, "data", info->path);
     json_text(&j, "folder", r->args->folder);
     json_u64(&j, "files", made->files);
     json_u64(&j, "bytes", made->bytes);
     json_u64(&j, "bad", made->bad);
     json_u64(&j, "resumed", made->resumed);
     json_u64(&j, "renamed", made->renamed);
+    json_u64(&j, "renamed_classes", made->renamed_classes);
+    json_array(&j, "left_out");
+    for (uint32_t k = 0; k < info->field_count; k++)
+        if (is_left_out(info, k)) json_text(&j, NULL, info->fields[k].name);
+    json_close_array(&j);
     json_end(&j);
 }
 

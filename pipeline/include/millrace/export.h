@@ -42,8 +42,9 @@ typedef struct mr_export_result {
     uint64_t resumed;      /* of these files, written by an earlier call */
     uint64_t bad;          /* samples left out */
     uint64_t renamed;      /* samples whose file got another name than the sample had */
-    /* The list of these samples, one JSON object a line: DIR.names.jsonl. "": no sample was renamed */
+    /* The list of these samples and classes, one JSON object a line: DIR.names.jsonl. "": none was renamed */
     char names_path[4096];
+    uint32_t renamed_classes; /* classes whose folder got another name, because a folder cannot have theirs */
 } mr_export_result;
 
 /* Write the pictures of src as files below folder, which is made with its parents. If all class folders have

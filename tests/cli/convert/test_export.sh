@@ -73,6 +73,13 @@ mkdir tables tables/one tables/two; cp tree/ring/0000[01].jpg tables/one; cp tre
 printf 'path,class\none/00000.jpg,ring\none/00001.jpg,square\ntwo/00000.jpg,square\ntwo/00001.jpg,ring\n' >tables/t.csv
 run 0 export tables/t.csv table --quiet; out_has "4 files have another name than the sample"
 reopened table 4 "2: ring, square"; equal "$(classes_of table tables/one/00001.jpg)" table/square
+# names of classes that no folder can have, and fields that are no pictures
+printf 'path,class\none/00000.jpg,n/a\none/00001.jpg,.ring\ntwo/00000.jpg,_ring\n' >tables/odd.csv
+run 0 export tables/odd.csv oddly --quiet; out_has "2 classes have a folder of another name; listed in oddly.names.jsonl"
+reopened oddly 3 "3: _ring, _ring-0, n_a"
+grep -qF '"event": "renamed_class", "name": "n/a", "folder": "n_a"}' oddly.names.jsonl || fail "oddly.names.jsonl: no n/a"
+mkdir wds; cp tree/ring/00000.jpg wds/1.jpg; echo 1 >wds/1.cls; echo "a ring" >wds/1.txt; tar -C wds -cf wds.tar --sort=name .
+run 0 export wds.tar fields --quiet; out_has "left out: txt of each sample, as only pictures become files"
 # an older list does not stay beside a folder that needs none
 run 0 export tree table --force --quiet; absent table.names.jsonl
 # keys of an archive: without points, and each once
