@@ -78,6 +78,9 @@ typedef struct mri_csv_table {
     char report_text[1024];
 } mri_csv_table;
 
+/* Names the columns that are neither picture, class, target nor part. names: the first row. */
+void mri_csv_tell_unread(mr_source *src, const mri_csv_table *t, const mri_csv *names);
+
 int mri_csv_table_no_memory(const mr_source *src, mr_error *err);
 /* Names that are kept once; *number: of this one. */
 int mri_csv_table_add_name(const mr_source *src, mri_names *names, const char *text, size_t bytes,

@@ -53,6 +53,7 @@ static int look_at_columns(mr_source *src, mri_csv_table *t, mri_csv *c, const m
     const mri_table_used used = {(int)t->column.image, t->column.labelled ? (int)t->column.label : -1,
                                  &t->numbers};
     rc = mri_table_parts_choose(&t->parts, c, header, cfg->split_key, &used, err);
+    if (!rc && header) mri_csv_tell_unread(src, t, c);
     if (rc || (t->parts.count == 0 && t->others.count == 0)) return rc;
     if (!header) mri_table_parts_see(&t->parts, c);
     while ((rc = mri_csv_next(c, err)) == MR_OK) {
