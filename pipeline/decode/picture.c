@@ -246,6 +246,7 @@ static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *
     }
     int rc = mr_image_header_parse(v->data, v->bytes, &p->header, err);
     if (rc == MR_OK) rc = mri_check_pixels(p->header.width, p->header.height, cfg->max_pixels, err);
+    if (rc == MR_OK) rc = mri_other_allowed(&p->header, v->data, v->bytes, cfg->max_pixels, err);
     if (rc) return rc;
     p->decode_method = p->header.type == MR_TYPE_PNG    ? MRI_DECODE_PNG
                        : p->header.type == MR_TYPE_JPEG ? MRI_DECODE_LIBJPEG

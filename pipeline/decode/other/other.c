@@ -1,6 +1,7 @@
 /* pipeline/decode/other/other.c: see other.h. */
 #include "pipeline/decode/other/other.h"
 
+#include "formats/image/heif_coded.h"
 #include "formats/image/picture_files.h"
 #include "pipeline/decode/other/libraries.h"
 
@@ -76,12 +77,30 @@ int mri_other_ready(mr_type type, mr_error *err)
     }
 }
 
+static bool is_heif(const mr_image_header *h) { return h->type == MR_TYPE_HEIC || h->type == MR_TYPE_AVIF; }
+
+int mri_other_allowed(const mr_image_header *h, const void *data, size_t bytes, uint64_t max_pixels,
+                      mr_error *err)
+{
+    const uint64_t coded = is_heif(h) ? mri_heif_coded_pixels(data, bytes) : 0;
+    if (coded <= max_pixels) return MR_OK;
+    const char *name = mri_picture_kind_name(h->type);
+    if (coded == UINT64_MAX)
+        return mr_error_set(err, MR_EFORMAT, "%s: its items (iloc) have too many pieces, or overlap: damaged",
+                            name);
+    return mr_error_set(
+        err, MR_ELIMIT,
+        "%s: it shows %u x %u pixels and contains a picture of %llu pixels, which is over the "
+        "limit of %llu (--max-pixels)",
+        name, h->width, h->height, (unsigned long long)coded, (unsigned long long)max_pixels);
+}
+
 uint64_t mri_other_library_bytes(const mr_image_header *h, const void *data, size_t bytes)
 {
     mri_tiff_layout tiff;
     /* planes of two bytes a sample, the decoder's pictures, RGB */
-    if (h->type == MR_TYPE_HEIC || h->type == MR_TYPE_AVIF)
-        return mri_times(24, mri_times(h->width, h->height));
+    if (is_heif(h))
+        return mri_times(24, mri_max_u64(mri_times(h->width, h->height), mri_heif_coded_pixels(data, bytes)));
     /* pixels of four bytes, alpha, rows */
     if (h->type == MR_TYPE_WEBP) return mri_times(6, mri_times(h->width, h->height));
     if (h->type != MR_TYPE_TIFF || mri_tiff_layout_parse(&tiff, data, bytes, NULL)) return 0;

@@ -69,6 +69,11 @@ uint64_t mri_tiff_library_bytes(const mri_tiff_layout *tiff);
 /* Memory that the libraries may allocate for a picture with this header. */
 uint64_t mri_other_library_bytes(const mr_image_header *header, const void *data, size_t bytes);
 
+/* MR_OK, or MR_ELIMIT, MR_EFORMAT: a library would prepare a larger picture than the header's, of more than
+ * max_pixels pixels. */
+int mri_other_allowed(const mr_image_header *header, const void *data, size_t bytes, uint64_t max_pixels,
+                      mr_error *err);
+
 /* MR_OK, or MR_EUNSUPPORTED: the library that decodes files of this type is missing, err says which. */
 int mri_other_ready(mr_type type, mr_error *err);
 

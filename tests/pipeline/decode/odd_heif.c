@@ -42,6 +42,71 @@ static const uint8_t *colour_at(uint32_t x, uint32_t y)
     return colours[x < 6 && y < 4 ? 3 - k : k];
 }
 
+/* ---- coded sizes ---- */
+
+typedef struct bits {
+    uint8_t p[128];
+    unsigned count;
+} bits;
+
+static void put(bits *b, uint32_t v, unsigned count)
+{
+    for (; count > 0; count--, b->count++)
+        if (v >> (count - 1) & 1) b->p[b->count / 8] |= (uint8_t)(0x80 >> b->count % 8);
+}
+
+static void put_zeros(bits *b, unsigned count) { b->count += count; }
+
+static void put_ue(bits *b, uint32_t v)
+{
+    unsigned zeros = 0;
+    while ((v + 1) >> (zeros + 1)) zeros++;
+    put_zeros(b, zeros), put(b, v + 1, zeros + 1);
+}
+
+/* A sequence parameter set of HEVC with its unit's head, escaped; returns its bytes. */
+static size_t make_sps(uint8_t *out, uint32_t w, uint32_t h, unsigned layers)
+{
+    bits b = {{0}, 0};
+    size_t n = 2, zeros = 0;
+    put(&b, 0, 4), put(&b, layers, 3), put(&b, 1, 1);
+    put_zeros(&b, 88), put(&b, 0x99, 8);
+    for (unsigned k = 0; layers && k < 8; k++) put(&b, k < layers ? 3 - k % 3 : 0, 2);
+    for (unsigned k = 0; k < layers; k++)
+        put_zeros(&b, (3 - k % 3) >> 1 ? 88 : 0), put_zeros(&b, (3 - k % 3) & 1 ? 8 : 0);
+    put_ue(&b, 0), put_ue(&b, 3), put(&b, 0, 1);
+    put_ue(&b, w), put_ue(&b, h), put(&b, 1, 1);
+    out[0] = 0x42, out[1] = 0x01;
+    for (unsigned k = 0; k < (b.count + 7) / 8 + 1; k++) {
+        if (zeros >= 2 && b.p[k] <= 3) out[n++] = 3, zeros = 0;
+        out[n++] = b.p[k];
+        zeros = b.p[k] ? 0 : zeros + 1;
+    }
+    return n;
+}
+
+/* A sequence header of AV1 in its unit; returns its bytes. */
+static size_t make_sequence(uint8_t *out, uint32_t w, uint32_t h, bool reduced)
+{
+    bits b = {{0}, 0};
+    put(&b, 1, 3), put(&b, reduced, 1), put(&b, reduced, 1);
+    if (reduced) {
+        put(&b, 8, 5);
+    } else {
+        put(&b, 1, 1), put(&b, 7, 32), put(&b, 7, 32), put(&b, 1, 1), put_ue(&b, 5); /* timing */
+        put(&b, 1, 1), put(&b, 9, 5), put(&b, 7, 32), put(&b, 4, 5), put(&b, 4, 5);  /* decoder's model */
+        put(&b, 1, 1), put(&b, 1, 5); /* display's delay; two operating points */
+        put(&b, 0x101, 12), put(&b, 8, 5), put(&b, 1, 1), put(&b, 1, 1), put(&b, 1, 21), put(&b, 1, 1),
+            put(&b, 3, 4);
+        put(&b, 0x101, 12), put(&b, 7, 5), put(&b, 0, 1), put(&b, 0, 1);
+    }
+    put(&b, 14, 4), put(&b, 15, 4), put(&b, w - 1, 15), put(&b, h - 1, 16), put(&b, 1, 1);
+    const size_t bytes = (b.count + 7) / 8 + 1;
+    out[0] = 0x0e, out[1] = 0, out[2] = (uint8_t)bytes; /* with extension and size */
+    memcpy(out + 3, b.p, bytes);
+    return bytes + 3;
+}
+
 /* ---- boxes ---- */
 
 static void put_be(mrt_odd *o, uint64_t v, unsigned bytes)
@@ -75,14 +140,19 @@ static void end(mrt_odd *o, size_t at)
     memcpy(o->data + at, p, sizeof p);
 }
 
+/* A picture that is larger than the size that the file shows: where it is coded. */
+enum { NOWHERE, IN_HEAD, IN_DATA, CANVAS, PIECES };
+
 typedef struct heif {
     bool avif;
-    const char *brand;      /* of the file; NULL: the kind's */
-    uint32_t width, height; /* ispe of the coded picture */
-    int turn;               /* irot; -1: none */
-    uint32_t cut_w, cut_h;  /* clap, in the middle; 0: none */
-    uint32_t tiles;         /* beside each other, of one coded picture; 0: no grid */
-    uint32_t all_w, all_h;  /* of the grid */
+    int larger;                /* one of these */
+    uint32_t coded_w, coded_h; /* its size */
+    const char *brand;         /* of the file; NULL: the kind's */
+    uint32_t width, height;    /* ispe of the coded picture */
+    int turn;                  /* irot; -1: none */
+    uint32_t cut_w, cut_h;     /* clap, in the middle; 0: none */
+    uint32_t tiles;            /* beside each other, of one coded picture; 0: no grid */
+    uint32_t all_w, all_h;     /* of the grid */
     bool no_item, no_size, film;
 } heif;
 
@@ -93,6 +163,31 @@ static void put_size(mrt_odd *o, uint32_t w, uint32_t h)
     end(o, at);
 }
 
+/* After the configuration in the box that begins at `head`. */
+static void put_larger_head(mrt_odd *o, const heif *f, size_t head)
+{
+    uint8_t unit[256];
+    const size_t bytes = f->avif ? make_sequence(unit, f->coded_w, f->coded_h, false)
+                                 : make_sps(unit, f->coded_w, f->coded_h, 0);
+    if (!f->avif) {
+        o->data[head + 8 + 22]++; /* arrays: one of one parameter set */
+        put_be(o, 0x21, 1), put_be(o, 1, 2), put_be(o, bytes, 2);
+    }
+    mrt_odd_put(o, unit, bytes);
+}
+
+/* Before the coded picture. */
+static size_t put_larger_data(mrt_odd *o, const heif *f)
+{
+    uint8_t unit[256];
+    const size_t before = o->bytes, bytes = f->avif ? make_sequence(unit, f->coded_w, f->coded_h, true)
+                                                    : make_sps(unit, f->coded_w, f->coded_h, 3);
+    if (f->larger != IN_DATA) return 0;
+    if (!f->avif) put_be(o, bytes, 4);
+    mrt_odd_put(o, unit, bytes);
+    return o->bytes - before;
+}
+
 /* Returns how many properties the shown item has beside its size: they have the numbers 3 and on, of 4 with a
  * grid. */
 static unsigned put_properties(mrt_odd *o, const heif *f)
@@ -100,6 +195,7 @@ static unsigned put_properties(mrt_odd *o, const heif *f)
     const size_t ipco = begin(o, "ipco"), head = begin(o, f->avif ? "av1C" : "hvcC");
     unsigned count = 0;
     mrt_odd_put(o, f->avif ? av1_head : hevc_head, f->avif ? sizeof av1_head : sizeof hevc_head);
+    if (f->larger == IN_HEAD) put_larger_head(o, f, head);
     end(o, head);
     if (f->no_size) end(o, begin(o, "free"));
     else put_size(o, f->width, f->height);
@@ -164,7 +260,8 @@ static void put_items(mrt_odd *o, const heif *f)
     end(o, dimg), end(o, iref);
     const size_t idat = begin(o, "idat");
     put_be(o, 0, 3), put_be(o, coded - 1, 1); /* version, flags, rows - 1, columns - 1 */
-    put_be(o, f->all_w, 2), put_be(o, f->all_h, 2);
+    put_be(o, f->larger == CANVAS ? f->coded_w : f->all_w, 2);
+    put_be(o, f->larger == CANVAS ? f->coded_h : f->all_h, 2);
     end(o, idat);
 }
 
@@ -178,9 +275,10 @@ static size_t put_places(mrt_odd *o, const heif *f, size_t bytes)
     put_be(o, 0x4400, 2), put_be(o, all, 2);
     for (unsigned k = 1; k <= all; k++) {
         const bool grid = k > coded;
-        put_be(o, k, 2), put_be(o, grid, 2), put_be(o, 0, 2), put_be(o, 1, 2);
+        const unsigned pieces = f->larger == PIECES ? 65 : 1;
+        put_be(o, k, 2), put_be(o, grid, 2), put_be(o, 0, 2), put_be(o, pieces, 2);
         if (k == 1) first = o->bytes;
-        put_be(o, 0, 4), put_be(o, grid ? 8 : bytes, 4);
+        for (unsigned n = 0; n < pieces; n++) put_be(o, 0, 4), put_be(o, grid ? 8 : bytes, 4);
     }
     end(o, iloc);
     return first;
@@ -210,11 +308,15 @@ static void write_heif(mrt_odd *o, const heif *f)
         end(o, pitm);
     }
     put_items(o, f);
-    const size_t place = put_places(o, f, bytes), iprp = begin(o, "iprp");
+    mrt_odd larger = {0};
+    const size_t more = put_larger_data(&larger, f), place = put_places(o, f, bytes + more),
+                 iprp = begin(o, "iprp");
     put_list(o, f, put_properties(o, f));
     end(o, iprp), end(o, meta);
     const size_t mdat = begin(o, "mdat"), at = o->bytes;
+    mrt_odd_put(o, larger.data, more);
     mrt_odd_put(o, data, bytes);
+    mrt_odd_free(&larger);
     end(o, mdat);
     for (unsigned k = 0; k < coded; k++) /* an item's entry has 16 bytes */
         for (unsigned b = 0; b < 4; b++) o->data[place + 16 * k + b] = (uint8_t)(at >> 8 * (3 - b));
@@ -275,6 +377,32 @@ static const heif bad[] = {
     {.avif = true, .width = 60000, .height = 60000, .turn = -1},
     {.avif = true, .width = W, .height = H, .turn = -1, .cut_w = 400, .cut_h = 11},
     {.avif = true, .film = true},
+    {.width = SIDE, .height = SIDE, .turn = -1, .larger = IN_HEAD, .coded_w = 16384, .coded_h = 16001},
+    {.width = SIDE, .height = SIDE, .turn = -1, .larger = IN_DATA, .coded_w = 16384, .coded_h = 16002},
+    {.avif = true,
+     .width = W,
+     .height = H,
+     .turn = -1,
+     .larger = IN_HEAD,
+     .coded_w = 30001,
+     .coded_h = 60001},
+    {.avif = true,
+     .width = W,
+     .height = H,
+     .turn = -1,
+     .larger = IN_DATA,
+     .coded_w = 30001,
+     .coded_h = 60002},
+    {.width = SIDE,
+     .height = SIDE,
+     .turn = -1,
+     .tiles = 2,
+     .all_w = 100,
+     .all_h = 50,
+     .larger = CANVAS,
+     .coded_w = 65535,
+     .coded_h = 65535},
+    {.width = SIDE, .height = SIDE, .turn = -1, .larger = PIECES},
 };
 
 static void bad_heif(mrt_odd *o, int variant) { write_heif(o, &bad[variant]); }
@@ -302,6 +430,8 @@ const mrt_odd_case mrt_odd_avif[] = {
     {"film.avif", bad_heif, 5, MR_EUNSUPPORTED, "AVIF: a film without a still picture (no box meta)", NULL,
      0},
     {"cut-head.avif", cut_heif, 100, MR_EFORMAT, "AVIF: ends at byte 100 within a box: truncated", NULL, 0},
+    {"larger-head.avif", bad_heif, 8, MR_ELIMIT, "contains a picture of 1800090001 pixels", NULL, 0},
+    {"larger-data.avif", bad_heif, 9, MR_ELIMIT, "contains a picture of 1800120002 pixels", NULL, 0},
     {"cut-data.avif", cut_heif, -20, MR_EFORMAT, "AVIF: libheif cannot decode the data: ", NULL, 0},
     {0},
 };
@@ -309,5 +439,10 @@ const mrt_odd_case mrt_odd_avif[] = {
 const mrt_odd_case mrt_odd_heic[] = {
     {"plain.heic", good_heif, 6, MR_OK, NULL, NULL, 0},
     {"tiles.heic", good_heif, 7, MR_OK, NULL, NULL, 0},
+    {"larger-head.heic", bad_heif, 6, MR_ELIMIT,
+     "HEIC: it shows 64 x 64 pixels and contains a picture of 262160384 pixels", NULL, 0},
+    {"larger-data.heic", bad_heif, 7, MR_ELIMIT, "contains a picture of 262176768 pixels", NULL, 0},
+    {"larger-canvas.heic", bad_heif, 10, MR_ELIMIT, "contains a picture of 4294836225 pixels", NULL, 0},
+    {"pieces.heic", bad_heif, 11, MR_EFORMAT, "HEIC: its items (iloc) have too many pieces", NULL, 0},
     {0},
 };
