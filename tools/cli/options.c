@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "millrace/ranks.h"
 #include "tools/cli/output.h"
 
 typedef struct word_parse {
@@ -231,10 +232,18 @@ static const char *find_missing(const command *cmd, const opt_given *seen, const
     return missing;
 }
 
+/* All processes of a run have the same options: one of them prints. */
+static bool is_first_process(void)
+{
+    mr_launch at;
+    return mr_launch_find(&at, NULL) != MR_OK || at.rank == 0;
+}
+
 static void tell_needs(const command *cmd, const opt_given *seen)
 {
     const opt *o;
     size_t base;
+    if (!is_first_process()) return;
     for (size_t k = 0; (o = option_at(cmd, k, &base)); k++) {
         const char *missing =
             o->needs && options_was_given(seen, o->option) ? find_missing(cmd, seen, o->needs) : NULL;
