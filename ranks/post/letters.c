@@ -33,7 +33,8 @@ struct mri_letters {
     uint32_t rank, size;
     size_t head_bytes;
     bool failed;
-    run *out, *in; /* by rank */
+    bool unconfirmed; /* messages to ranks that have left, which still have their letters */
+    run *out, *in;    /* by rank */
     uint8_t *briefs;
 };
 
@@ -127,15 +128,27 @@ static int step_all(mri_letters *l, const mri_letters_of *of, const mr_world_pie
     return MR_OK;
 }
 
-/* A rank that left well has sent all it will, and a second is enough for it to come. */
-static int find_left(const mri_letters *l, const mri_letters_of *of, uint64_t since_ns, uint32_t *with,
-                     mr_error *err)
+/* Nothing more comes from the rank, and the last message to it waits for its confirmation. */
+static bool is_unconfirmed(const mri_letters *l, uint32_t r, const mr_world_piece *piece)
+{
+    const run *out = &l->out[r];
+    if (l->post->ops->flush || l->in[r].at != OVER || !out->waits) return false;
+    return out->at == HEAD ? is_short(l, piece) : out->moved + out->part == piece->bytes;
+}
+
+/* A rank that left well has sent all it will, and a second is enough for it to come. It has also received all
+ * that it wanted, but where its library confirms the last message only in a further call, it may have made
+ * none. The wait for it then ends, and no further message goes over this post. */
+static int find_left(mri_letters *l, const mri_letters_of *of, const mr_world_piece *send, uint64_t since_ns,
+                     uint32_t *with, mr_error *err)
 {
     if (!since_ns || mri_now_ns() - since_ns < LEFT_NS) return MR_OK;
     for (uint32_t r = 0; r < l->size; r++) {
         if ((l->in[r].at == OVER && l->out[r].at == OVER) || !of->has_left(of->context, r)) continue;
         *with = r;
-        return mr_error_set(err, MR_EPEER, "it has left");
+        if (!is_unconfirmed(l, r, &send[r])) return mr_error_set(err, MR_EPEER, "it has left");
+        l->out[r].at = OVER;
+        l->unconfirmed = true;
     }
     return MR_OK;
 }
@@ -197,7 +210,7 @@ int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_worl
 {
     bool left = true, moved = true;
     uint64_t since_ns = 0;
-    int rc = of->ended(of->context) || l->failed ? MR_ECANCELED : MR_OK;
+    int rc = of->ended(of->context) || l->failed || l->unconfirmed ? MR_ECANCELED : MR_OK;
     if (rc) return rc;
     for (uint32_t r = 0; r < l->size; r++) {
         l->in[r].at = r != l->rank && of->gets(of->context, r) ? HEAD : OVER;
@@ -211,7 +224,7 @@ int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_worl
             else if (!moved) since_ns = mri_now_ns();
         }
         if (rc == MR_OK && left)
-            rc = of->ended(of->context) ? MR_ECANCELED : find_left(l, of, since_ns, with, err);
+            rc = of->ended(of->context) ? MR_ECANCELED : find_left(l, of, send, since_ns, with, err);
     }
     if (rc == MR_OK) rc = flush(l, of, err);
     if (rc) drop_all(l);
@@ -245,9 +258,19 @@ int mri_letters_open(mri_letters **out, mri_post *post, uint32_t rank, uint32_t 
     return MR_OK;
 }
 
+/* At messages that nobody has confirmed. What is still not over then belongs to the library until its end,
+ * but nobody reads it: the other rank has it. */
+static void look_last(mri_letters *l)
+{
+    bool over;
+    for (uint32_t r = 0; r < l->size && l->unconfirmed; r++)
+        if (l->out[r].waits) (void)l->post->ops->look(l->post, &l->out[r].letter, &over, NULL);
+}
+
 void mri_letters_close(mri_letters *l, bool well)
 {
     if (!l) return;
+    look_last(l);
     mri_post_close(l->post, well && !l->failed);
     free(l->out);
     free(l->briefs);

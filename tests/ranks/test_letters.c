@@ -23,6 +23,7 @@ typedef struct office {
     bool last[RANKS][RANKS];    /* the newest message of it ends its transfer */
     uint32_t turn;              /* every third message is not over at once */
     int drops, open, failing;   /* failing: the post of rank 0 does with its message of this number */
+    bool confirms_late;         /* no last message is over as long as this is true */
 } office;
 
 typedef struct boxes {
@@ -38,6 +39,7 @@ typedef struct letter { /* a receive on its way, or (data NULL) a send */
     uint8_t *data;
     size_t most;
     int looks;
+    bool late;
 } letter;
 
 static boxes *own(mri_post *p) { return (boxes *)p; }
@@ -58,10 +60,11 @@ static int send_box(mri_post *p, uint32_t rank, const void *data, size_t bytes, 
     *end = m;
     if (o->last[rank][b->rank]) b->sent_after_last = true;
     o->last[rank][b->rank] = last;
-    *over = ++o->turn % 3 != 0;
+    const bool late = o->confirms_late && last;
+    *over = ++o->turn % 3 != 0 && !late;
     pthread_mutex_unlock(&o->lock);
     letter *l = *over ? NULL : calloc(1, sizeof *l);
-    if (l) l->looks = 2;
+    if (l) *l = (letter){.looks = 2, .late = late};
     out->request = l;
     return MR_OK;
 }
@@ -83,7 +86,7 @@ static int look_box(mri_post *p, mri_letter *of, bool *over, mr_error *err)
     letter *l = of->request;
     office *o = own(p)->office;
     message *m = NULL;
-    *over = !l->data && l->looks-- == 0;
+    *over = !l->data && (l->late ? !o->confirms_late : l->looks-- == 0);
     if (l->data) {
         pthread_mutex_lock(&o->lock);
         message **first = &o->box[own(p)->rank][l->from];
@@ -189,10 +192,10 @@ static void *transfer(void *context)
     return NULL;
 }
 
-static void open_member(member *m, office *o, uint32_t rank)
+static void open_member(member *m, office *o, uint32_t rank, const mri_post_ops *by)
 {
     boxes *post = malloc(sizeof *post);
-    *post = (boxes){.base.ops = &ops, .office = o, .rank = rank};
+    *post = (boxes){.base.ops = by, .office = o, .rank = rank};
     *m = (member){.office = o, .rank = rank, .left = RANKS, .err = MR_ERROR_INIT};
     o->open++;
     MRT_OK(mri_letters_open(&m->letters, &post->base, rank, RANKS, HEAD, &m->err), &m->err);
@@ -232,7 +235,7 @@ static void payloads_of_all_lengths_arrive(void **state)
     office o = {.lock = PTHREAD_MUTEX_INITIALIZER};
     member members[RANKS];
     uint64_t dice = 1;
-    for (uint32_t r = 0; r < RANKS; r++) open_member(&members[r], &o, r);
+    for (uint32_t r = 0; r < RANKS; r++) open_member(&members[r], &o, r, &ops);
     for (int round = 0; round < 60; round++) {
         pthread_t threads[RANKS];
         for (uint32_t a = 0; a < RANKS; a++)
@@ -275,8 +278,8 @@ static void what_cannot_go_on_ends(void **state)
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         office o = {.lock = PTHREAD_MUTEX_INITIALIZER, .failing = cases[i].what == POST_FAILS};
         member zero, one;
-        open_member(&zero, &o, 0);
-        open_member(&one, &o, 1);
+        open_member(&zero, &o, 0, &ops);
+        open_member(&one, &o, 1, &ops);
         zero.get[1] = zero.get[2] = zero.send[1] = 10; /* rank 2 sends nothing */
         one.send[0] = 10;
         zero.refuses = cases[i].what == HEAD_REFUSED;
@@ -294,6 +297,45 @@ static void what_cannot_go_on_ends(void **state)
         transfer(&zero); /* of no more use, and nothing is begun */
         if (cases[i].what != WORLD_ENDED) MRT_EQ(zero.rc, MR_ECANCELED);
         MRT_EQ(o.drops, drops);
+        close_member(&zero);
+        close_member(&one);
+        close_office(&o);
+    }
+}
+
+/* Rank 1 has received all, and leaves before its library confirms it; rank 2 leaves without what it was sent.
+ */
+static void who_left_need_not_confirm(void **state)
+{
+    (void)state;
+    const size_t lengths[] = {10, MOST, 10};
+    mri_post_ops confirms = ops;
+    confirms.flush = NULL;
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(lengths); i++) {
+        const uint32_t gone = i == 2 ? 2 : 1;
+        office o = {.lock = PTHREAD_MUTEX_INITIALIZER, .confirms_late = true};
+        member zero, one;
+        open_member(&zero, &o, 0, &confirms);
+        open_member(&one, &o, 1, &confirms);
+        zero.send[1] = one.get[0] = lengths[i];
+        zero.get[1] = one.send[0] = 10;
+        if (gone == 2) zero.get[2] = 10;
+        mrt_noise(zero.out[1], lengths[i], 1);
+        memset(one.out[0], 1, 10);
+        zero.left = gone;
+        one.left = 0;
+        pthread_t thread;
+        pthread_create(&thread, NULL, transfer, &one);
+        transfer(&zero);
+        pthread_join(thread, NULL);
+        MRT_OK(one.rc, &one.err);
+        MRT_TRUE(memcmp(one.in[0], zero.out[1], lengths[i]) == 0);
+        MRT_EQ(zero.rc, gone == 1 ? MR_OK : MR_EPEER);
+        if (gone == 1) MRT_EQ(o.drops, 0);
+        else MRT_EQ(zero.with, 2);
+        transfer(&zero);
+        MRT_EQ(zero.rc, MR_ECANCELED);
+        o.confirms_late = false;
         close_member(&zero);
         close_member(&one);
         close_office(&o);
@@ -323,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(payloads_of_all_lengths_arrive),
         cmocka_unit_test(what_cannot_go_on_ends),
+        cmocka_unit_test(who_left_need_not_confirm),
         cmocka_unit_test(without_memory_the_post_is_closed),
     };
     return mrt_run(tests);
