@@ -97,6 +97,24 @@ void mr_output_abandon(mr_output *o, bool keep)
     free(o);
 }
 
+int mr_output_whole(const char *path, const void *data, size_t bytes, const mr_output_config *cfg,
+                    mr_error *err)
+{
+    mr_output *out;
+    mr_output_config mine;
+    MRI_GIVEN(err, path);
+    if (bytes) MRI_GIVEN(err, data);
+    mr_output_defaults(&mine);
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "output", err);
+    mine.log = mine.resume = false;
+    if (rc == MR_OK) rc = mr_output_open(&out, path, &mine, err);
+    if (rc) return rc;
+    rc = bytes ? mr_output_write(out, data, bytes, err) : MR_OK;
+    if (rc == MR_OK) return mr_output_commit(out, err);
+    mr_output_abandon(out, false);
+    return rc;
+}
+
 int mr_output_sync_all(const char *folder, mr_error *err)
 {
     MRI_GIVEN(err, folder);

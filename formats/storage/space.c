@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "millrace/formats.h"
+#include "settings/number_put.h"
 
 enum { SAMPLES = 24 };
 
@@ -31,17 +32,6 @@ static int find(const char *path, struct statvfs *out)
     return rc;
 }
 
-/* "1.5 GiB" */
-static const char *size_text(uint64_t bytes, char out[32])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    size_t k = 0;
-    while (value >= 1024 && k + 1 < MRI_ARRAY_COUNT(units)) value /= 1024, k++;
-    snprintf(out, 32, k ? "%.1f %s" : "%.0f %s", value, units[k]);
-    return out;
-}
-
 static uint64_t room_for(const char *path)
 {
     struct statvfs v;
@@ -51,7 +41,7 @@ static uint64_t room_for(const char *path)
 int mr_output_check_estimate(const char *path, uint64_t likely_bytes, uint64_t least_bytes,
                              uint64_t *free_bytes, mr_error *err)
 {
-    char needed[32], there[32];
+    char needed[MRI_NUMBER_ROOM], there[MRI_NUMBER_ROOM];
     MRI_GIVEN(err, path);
     const uint64_t room = room_for(path);
     if (free_bytes) *free_bytes = room;
@@ -60,7 +50,8 @@ int mr_output_check_estimate(const char *path, uint64_t likely_bytes, uint64_t l
         mr_error_sys(err, ENOSPC,
                      "about %s are to be written, and %s are free: free some space, choose a place "
                      "on another disk, or write in spite of it (--no-space-check)",
-                     size_text(mri_max_u64(likely_bytes, least_bytes), needed), size_text(room, there));
+                     mri_size_text((double)mri_max_u64(likely_bytes, least_bytes), needed, sizeof needed),
+                     mri_size_text((double)room, there, sizeof there));
     return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE), rc;
 }
 

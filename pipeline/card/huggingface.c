@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "pipeline/card/card.h"
+#include "settings/number_put.h"
 
 static bool is_tar(const mri_card *c) { return strcmp(c->format, "tar") == 0; }
 
@@ -126,26 +126,14 @@ static const char *task_of(const mr_source_info *info)
 
 /* ---- text ---- */
 
-/* "1.5 GiB" */
-static const char *size_text(uint64_t bytes, char out[32])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    size_t k = 0;
-    const locale_t before = mri_c_numbers_begin();
-    while (value >= 1024 && k + 1 < sizeof units / sizeof units[0]) value /= 1024, k++;
-    snprintf(out, 32, k ? "%.1f %s" : "%.0f %s", value, units[k]);
-    mri_c_numbers_end(before);
-    return out;
-}
-
 static void put_text(const mri_card *c, FILE *out)
 {
     const mr_source_info *info = mri_card_info(c);
     char size[32], shown[512];
     fprintf(out, "# %s\n\n%" PRIu64 " samples", c->name, mri_card_count(c));
     if (info->class_count) fprintf(out, " of %" PRIu32 " classes", info->class_count);
-    fprintf(out, ", %s, as %s.\n", size_text(mri_card_sample_bytes(c), size), mri_card_format_text(c));
+    fprintf(out, ", %s, as %s.\n", mri_size_text((double)mri_card_sample_bytes(c), size, sizeof size),
+            mri_card_format_text(c));
     fputs("\n| split | samples | bytes |\n|---|---|---|\n", out);
     for (uint32_t k = 0; k < c->parts; k++) {
         const mr_source_info *part = mr_source_info_of(c->part[k].src);

@@ -157,19 +157,13 @@ static int count_same(const char *path, const struct stat *st, const void *data,
 static int put_file(const export_run *r, const char *path, const void *data, size_t bytes, bool force,
                     mr_error *err)
 {
-    mr_output *out;
     mr_output_config cfg;
     mr_output_defaults(&cfg);
     cfg.inputs = &r->src;
     cfg.input_count = 1;
     cfg.force = force;
     cfg.unsynced = true;
-    int rc = mr_output_open(&out, path, &cfg, err);
-    if (rc) return rc;
-    rc = mr_output_write(out, data, bytes, err);
-    if (rc == MR_OK) return mr_output_commit(out, err);
-    mr_output_abandon(out, false);
-    return rc;
+    return mr_output_whole(path, data, bytes, &cfg, err);
 }
 
 static int exists_already(const export_run *r, const char *path, mr_error *err)

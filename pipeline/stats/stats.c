@@ -1,7 +1,9 @@
 /* pipeline/stats/stats.c: the facts of all samples, summed up in their order. See stats.h. */
 #include "pipeline/stats/stats.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +104,24 @@ uint64_t mr_stats_decoded_sample(const mr_stats *s, uint64_t k)
 {
     if (!s || k >= s->decode_asked) return 0;
     return (uint64_t)((unsigned __int128)k * s->count / s->decode_asked);
+}
+
+const char *mr_stats_class_name(const mr_stats *s, uint32_t label, char *buf, size_t buf_bytes)
+{
+    if (!s || !buf || buf_bytes == 0) return buf;
+    const mr_source_info *info = mr_source_info_of(s->src);
+    if (info->class_names && label < info->class_count && info->class_names[label][0])
+        snprintf(buf, buf_bytes, "%s", info->class_names[label]);
+    else snprintf(buf, buf_bytes, "%" PRId64, (int64_t)label + info->label_offset);
+    return buf;
+}
+
+const char *mr_stats_sample_name(const mr_stats *s, uint64_t sample, char *buf, size_t buf_bytes)
+{
+    if (!s || !buf || buf_bytes == 0) return buf;
+    mr_source_sample_name(s->src, sample, NULL, 0, buf, buf_bytes);
+    if (!buf[0]) snprintf(buf, buf_bytes, "sample %" PRIu64, sample);
+    return buf;
 }
 
 /* Every picture counts the same, whatever its size: that is how a training sees them. */

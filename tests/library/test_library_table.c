@@ -129,6 +129,7 @@ RESULT(take_report)
 RESULT(own_picture)
 RESULT(scalar_event)
 RESULT(launch)
+RESULT(sweep_result)
 
 #define SETTINGS(name, defaults)                                                                             \
     static mr_##name *rig_##name(void)                                                                       \
@@ -155,6 +156,8 @@ SETTINGS(append_config, mr_append_defaults)
 SETTINGS(set_update_config, mr_set_update_defaults)
 SETTINGS(weights_config, mr_weights_defaults)
 SETTINGS(logger_config, mr_logger_defaults)
+SETTINGS(run_page_config, mr_run_page_defaults)
+SETTINGS(stats_page_config, mr_stats_page_defaults)
 
 /* ---- data ---- */
 
@@ -699,6 +702,41 @@ static mr_measure_config *rig_measure_config(void)
     c->channels = 1;
     c->classes = CLASSES;
     return c;
+}
+/* A file with this text. */
+static const char *rig_text_file(const char *name, const char *text)
+{
+    static char path[512];
+    mr_output_config force;
+    mr_output_defaults(&force);
+    force.force = true;
+    snprintf(path, sizeof path, "%s/%s", mrt_temp(), name);
+    need(mr_output_whole(path, text, strlen(text), &force, &err), name);
+    return path;
+}
+#define RIG_LOG "{\"event\": \"start\", \"seed\": 1, \"data\": \"set\", \"augment\": \"none\"}\n"
+static const char *rig_log(void)
+{
+    return rig_text_file("log.jsonl", RIG_LOG "{\"event\": \"bad\", \"sample\": 1}\n");
+}
+static mr_run_page *rig_run_page(void)
+{
+    mr_run_page *p; /* a call may close it */
+    need(mr_run_page_open(&p, NULL, &err), "page");
+    need(mr_run_page_add_text(p, "log", RIG_LOG, sizeof RIG_LOG - 1, &err), "log");
+    return p;
+}
+static mr_stats_bound *rig_stats_bound(void)
+{
+    static mr_stats_bound bound = {.by = "decode"};
+    return &bound;
+}
+static const char *rig_sweep_file(void) { return rig_text_file("sweep.txt", "data = d\nmodel = a | b\n"); }
+static mr_sweep *rig_sweep(void)
+{
+    mr_sweep *s; /* a call may close it */
+    need(mr_sweep_open(&s, rig_sweep_file(), &err), "sweep");
+    return s;
 }
 static mr_form_trial *rig_form_trial(void)
 {

@@ -64,7 +64,7 @@ static void write_reason(advise_result *r)
     snprintf(r->reason, sizeof r->reason,
              "%.2f times the samples/s of the data as they are, for %.2f times the bytes (%s, which %s)",
              f->expected_per_s / now->expected_per_s, f->total_bytes / now->total_bytes,
-             size_text(f->total_bytes, size, sizeof size),
+             mri_size_text(f->total_bytes, size, sizeof size),
              f->fits_memory ? "memory has room for" : "is more than memory has room for: storage limits");
 }
 

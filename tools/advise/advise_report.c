@@ -17,7 +17,7 @@ static void row(const mr_advice_form *f, const mr_advice_form *now)
 {
     char total[32];
     printf("%-24s %9.1f %6.2f %11s %9.0f %9.0f %6.2f %9.1f  %s%s\n", f->name, 1e-3 * f->sample_bytes,
-           f->total_bytes / now->total_bytes, size_text(f->total_bytes, total, sizeof total),
+           f->total_bytes / now->total_bytes, mri_size_text(f->total_bytes, total, sizeof total),
            f->decode_ms > 0 ? 1e3 / f->decode_ms : 0, f->samples_per_s, f->cores,
            1e-6 * f->samples_per_s * f->sample_bytes, where_it_fits(f),
            f->changes_pixels ? "; other pixels" : "");
@@ -28,9 +28,9 @@ static void head(const advise_result *report)
     const mr_advice *r = &report->advice;
     char memory[32], disk[32];
     printf("data      %s (%s), %" PRIu64 " samples; %s of memory available", shown_text(report->info->path),
-           report->info->format, r->samples, size_text(r->memory_bytes, memory, sizeof memory));
+           report->info->format, r->samples, mri_size_text(r->memory_bytes, memory, sizeof memory));
     if (!isnan(r->disk_bytes))
-        printf(", %s free on the disk here", size_text(r->disk_bytes, disk, sizeof disk));
+        printf(", %s free on the disk here", mri_size_text(r->disk_bytes, disk, sizeof disk));
     printf("\nsample    %" PRIu64 " of them", r->sampled);
     if (r->bad) printf(" (%" PRIu64 " bad ones left out)", r->bad);
     printf(", augment %s, read from memory; %" PRIu32 " workers\n", r->augment, r->workers);

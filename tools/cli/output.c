@@ -66,26 +66,15 @@ const char *float_text(float value, char *buf, size_t buf_bytes)
     return buf;
 }
 
-const char *size_text(double bytes, char *buf, size_t buf_bytes)
-{
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    size_t k = 0;
-    while (bytes >= 1024 && k + 1 < sizeof unit / sizeof unit[0]) {
-        bytes /= 1024;
-        k++;
-    }
-    snprintf(buf, buf_bytes, k ? "%.1f %s" : "%.0f %s", bytes, unit[k]);
-    return buf;
-}
-
 void space_say(uint64_t bytes, uint64_t free_bytes, bool quiet)
 {
     char needed[32], there[32];
     const bool short_of = bytes > free_bytes;
     if (!short_of && (quiet || bytes < (uint64_t)1 << 30)) return;
-    size_text((double)bytes, needed, sizeof needed);
+    mri_size_text((double)bytes, needed, sizeof needed);
     if (free_bytes == UINT64_MAX) say("about %s are to be written", needed);
     else
         say("about %s are to be written; %s are free%s", needed,
-            size_text((double)free_bytes, there, sizeof there), short_of ? ", which may be too little" : "");
+            mri_size_text((double)free_bytes, there, sizeof there),
+            short_of ? ", which may be too little" : "");
 }

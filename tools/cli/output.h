@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "millrace/base.h"
+#include "settings/number_put.h"
 
 /* "millrace: ..." on stderr. The progress bar, if one is shown, is wiped first. */
 void say(const char *format, ...) MR_PRINTF(1, 2);
@@ -15,9 +16,6 @@ void say_error(const mr_error *err);
 const char *said_last(char *buf, size_t buf_bytes);
 /* "millrace, rank 2: ..." from now on, for "rank" and 2. */
 void say_as(const char *what, uint32_t number);
-
-/* "1.5 GiB", "12.3 KiB", "17 B". buf is 32 bytes or more; returns buf. */
-const char *size_text(double bytes, char *buf, size_t buf_bytes);
 
 /* How much is going to be written, where that is a gibibyte or more. free_bytes UINT64_MAX: unknown. */
 void space_say(uint64_t bytes, uint64_t free_bytes, bool quiet);

@@ -159,10 +159,10 @@ static void head_text(const tool_session *s, const storage_unit *u, bool own)
            u->workload, u->accelerator, own ? ", changed" : "", u->batch, 1e3 * u->step_s, 100 * u->busy);
     printf("            its unit, unverified: no result of MLPerf Storage (docs/storage-benchmark.md)\n");
     printf("data        %s (%s), %" PRIu64 " samples, %s", shown_text(info->path), info->format, info->count,
-           size_text((double)info->total_bytes, size, sizeof size));
+           mri_size_text((double)info->total_bytes, size, sizeof size));
     if (info->total_bytes < mr_pages_memory_total())
         printf("; less than this machine's memory (%s): read from the page cache unless it is cold",
-               size_text((double)mr_pages_memory_total(), memory, sizeof memory));
+               mri_size_text((double)mr_pages_memory_total(), memory, sizeof memory));
     printf("\n");
     if (info->count < u->batch) printf("            fewer than one batch: samples repeat to fill it\n");
 }

@@ -53,7 +53,7 @@ static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t b
     convert_run *r = context;
     char text[32], note[64];
     mr_bad_list_begin(r->bad); /* by now the output was accepted */
-    snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
+    snprintf(note, sizeof note, "%s read", mri_size_text((double)bytes, text, sizeof text));
     progress_show(&r->bar, done, count, note);
 }
 
@@ -214,7 +214,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
     char in[32], out[32];
     if (a->resume && made == 0 && res->bytes_in == 0 && res->resumed == res->records) {
         printf("%s: was finished already, with %" PRIu64 " records, %s\n", shown_text(a->dst), res->records,
-               size_text((double)res->bytes_out, out, sizeof out));
+               mri_size_text((double)res->bytes_out, out, sizeof out));
         if (res->bad)
             printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
                    shown_text(r->bad_path));
@@ -224,8 +224,9 @@ static void report(const convert_run *r, const mr_convert_result *res)
     if (res->shards > 1 || a->shard_bytes)
         printf(" in %" PRIu32 " file%s", res->shards, res->shards == 1 ? "" : "s");
     if (res->resumed) printf(", %" PRIu64 " of them from an earlier run", res->resumed);
-    printf("; %s read, %s written; %.2f s, %.0f records/s\n", size_text((double)res->bytes_in, in, sizeof in),
-           size_text((double)res->bytes_out, out, sizeof out), seconds, rate);
+    printf("; %s read, %s written; %.2f s, %.0f records/s\n",
+           mri_size_text((double)res->bytes_in, in, sizeof in),
+           mri_size_text((double)res->bytes_out, out, sizeof out), seconds, rate);
     if (a->shard_bytes && a->to != MR_TO_MREC) report_shards(a, res->shards);
     if (res->transcoded)
         printf("%" PRIu64 " progressive or arithmetic JPEGs made sequential, with the same coefficients\n",

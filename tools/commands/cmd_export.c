@@ -91,7 +91,7 @@ static void report(const export_run *r, const mr_export_result *made)
     const mr_source_info *info = mr_source_info_of(r->src);
     if (!r->args->output.json) {
         printf("%s: %" PRIu64 " files, %s", shown_text(r->args->folder), made->files,
-               size_text((double)made->bytes, text, sizeof text));
+               mri_size_text((double)made->bytes, text, sizeof text));
         if (made->resumed) printf(", %" PRIu64 " of them from an earlier run", made->resumed);
         if (made->bad) printf("; %" PRIu64 " bad sample%s left out", made->bad, made->bad == 1 ? "" : "s");
         putchar('\n');

@@ -33,8 +33,8 @@ static void report(const weights_args *a, const char *found, const mr_checkpoint
     if (!a->output.json) {
         printf("%s: %" PRIu32 " tensors, %" PRIu64 " numbers, %s; %s of %s, %s's names%s\n",
                shown_text(a->file), done->tensors, done->numbers,
-               size_text((double)done->bytes, size, sizeof size), shown_text(info->model), shown_text(found),
-               a->names == MR_NAMES_OWN ? "millrace" : options[0].choices[a->names],
+               mri_size_text((double)done->bytes, size, sizeof size), shown_text(info->model),
+               shown_text(found), a->names == MR_NAMES_OWN ? "millrace" : options[0].choices[a->names],
                done->average
                    ? "; the average of weights, which evaluation uses (--weights trained: the others)"
                    : "");

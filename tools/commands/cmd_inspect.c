@@ -7,14 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "millrace/report.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
-#include "tools/draw/graph.h"
-#include "tools/page/page.h"
 #include "tools/session/session.h"
 #include "tools/session/setup.h"
 
@@ -158,8 +157,8 @@ static void print_source(const inspect_args *a, const mr_source *src, const mr_m
            test_too ? " (a test part is there too: --split test)" : "");
     print_parts(info);
     print_mix(info);
-    printf("bytes     %s, largest sample %s\n", size_text((double)info->total_bytes, total, sizeof total),
-           size_text((double)info->max_extent_bytes, most, sizeof most));
+    printf("bytes     %s, largest sample %s\n", mri_size_text((double)info->total_bytes, total, sizeof total),
+           mri_size_text((double)info->max_extent_bytes, most, sizeof most));
     if (info->height) printf("pictures  %u x %u x %u\n", info->height, info->width, info->channels);
     if (mrec)
         printf("layout    %" PRIu64 " bytes, records aligned to %u, data at %" PRIu64 ", index at %" PRIu64
@@ -519,14 +518,14 @@ static void print_network(const mr_net *net)
     for (uint32_t i = 0; mr_net_layer(net, i, &row); i++) {
         sum += row.flops;
         printf("%5u  %-36s %-16s %14s %12s\n", i, row.name, row.output,
-               row.params ? page_number((double)row.params, params) : "",
-               row.flops > 0 ? page_number(row.flops / 1e6, flops) : "");
+               row.params ? mri_number_text((double)row.params, params) : "",
+               row.flops > 0 ? mri_number_text(row.flops / 1e6, flops) : "");
     }
     printf("%5s  %-36s %-16s %14s %12s\n", "all", "", "",
-           page_number((double)mr_net_param_count(net), params), page_number(sum / 1e6, flops));
+           mri_number_text((double)mr_net_param_count(net), params), mri_number_text(sum / 1e6, flops));
     if (mr_net_state_count(net))
         printf("%s stored with them, running means and variances\n",
-               page_number((double)mr_net_state_count(net), params));
+               mri_number_text((double)mr_net_state_count(net), params));
 }
 
 static void json_network(const mr_net *net)
@@ -570,8 +569,6 @@ static int find_network(const char *name, mr_net **net)
     return status ? status : exit_status(mr_model_build(s.model, 0, 0, 0, 0, net, &err), &err);
 }
 
-static void put_drawing(FILE *f, void *net) { graph_put(f, net); }
-
 static int show_network(const inspect_args *a)
 {
     mr_error err = MR_ERROR_INIT;
@@ -588,7 +585,7 @@ static int show_network(const inspect_args *a)
     }
     if (a->output.json) json_network(net);
     else if (!a->output.quiet) print_network(net);
-    if (a->svg) status = exit_status(page_write(a->svg, put_drawing, net, &err), &err);
+    if (a->svg) status = exit_status(mr_net_graph_write(net, a->svg, a->force, &err), &err);
     mr_net_destroy(net);
     return status;
 }

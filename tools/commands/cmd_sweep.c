@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "millrace/formats.h"
+#include "millrace/sweep.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/folders.h"
 #include "tools/cli/interrupt.h"
@@ -21,7 +22,6 @@
 #include "tools/foreign/child.h"
 #include "tools/session/groups.h"
 #include "tools/session/setup.h"
-#include "tools/sweep/sweep_table.h"
 
 typedef struct sweep_args {
     const char *file, *out, *plot;
@@ -31,9 +31,9 @@ typedef struct sweep_args {
 
 typedef struct sweep_run {
     const sweep_args *args;
-    sweep_plan plan;
-    sweep_result *result; /* plan.runs */
-    uint32_t x;           /* key */
+    mr_sweep *sweep;
+    const mr_sweep_info *info; /* of it */
+    uint32_t x;                /* option */
     char program[PATH_MAX];
     uint32_t skipped;
 } sweep_run;
@@ -45,9 +45,23 @@ static bool path_of(const sweep_run *s, const char *name, char *path, size_t byt
 
 static bool log_of(const sweep_run *s, uint32_t at, char *path, size_t bytes)
 {
-    char name[SWEEP_NAME_BYTES];
-    sweep_name(&s->plan, at, name);
+    char name[MR_SWEEP_NAME_BYTES];
+    mr_sweep_run_name(s->sweep, at, name);
     return snprintf(path, bytes, "%s/runs/%s.jsonl", s->args->out, name) < (int)bytes;
+}
+
+/* Runs that are asked for exist. */
+static mr_sweep_result result_of(const sweep_run *s, uint32_t at)
+{
+    mr_sweep_result r;
+    mr_sweep_result_of(s->sweep, at, &r, NULL);
+    return r;
+}
+
+static void read_result(const sweep_run *s, uint32_t at)
+{
+    char path[PATH_MAX];
+    if (log_of(s, at, path, sizeof path)) mr_sweep_read_result(s->sweep, at, path, NULL);
 }
 
 /* ------------------------------------------------------------------------------ reports */
@@ -55,27 +69,27 @@ static bool log_of(const sweep_run *s, uint32_t at, char *path, size_t bytes)
 /* The options that differ between runs. */
 static void put_choice(const sweep_run *s, uint32_t at)
 {
-    const sweep_plan *p = &s->plan;
-    printf("%*u/%u", 4, at + 1, p->runs);
-    for (uint32_t k = 0; k < p->count; k++)
-        if (p->key[k].count > 1) printf("  %s %s", p->key[k].name, shown_text(sweep_text(p, at, k)));
+    const char *name;
+    uint32_t values;
+    printf("%*u/%u", 4, at + 1, s->info->runs);
+    for (uint32_t k = 0; (name = mr_sweep_option(s->sweep, k, &values)); k++)
+        if (values > 1) printf("  %s %s", name, shown_text(mr_sweep_value(s->sweep, at, k)));
     fputs(": ", stdout);
 }
 
 static void put_result(const sweep_run *s, uint32_t at, bool skipped)
 {
-    const sweep_result *r = &s->result[at];
+    const mr_sweep_result r = result_of(s, at);
     put_choice(s, at);
-    if (r->state == SWEEP_FAILED) printf("failed, exit status %d\n", r->status);
-    else if (r->state == SWEEP_OPEN) puts("not run to its end");
+    if (r.state == MR_SWEEP_FAILED) printf("failed, exit status %d\n", r.status);
+    else if (r.state == MR_SWEEP_OPEN) puts("not run to its end");
     else {
-        if (isfinite(r->accuracy)) printf("acc %.4f, ", r->accuracy);
-        if (isfinite(r->val_accuracy)) printf("val acc %.4f, ", r->val_accuracy);
-        printf("%.1f s, %.1f samples/s", r->seconds, r->samples_per_s);
-        const double up = sweep_speed_up(&s->plan, s->result, at);
-        if (isfinite(up)) printf(", %.2f times as fast", up);
-        if (isfinite(r->reached_s)) printf(", %.2f s of training to the accuracy", r->reached_s);
-        else if (sweep_has_goal(&s->plan)) printf(", the accuracy not reached");
+        if (isfinite(r.accuracy)) printf("acc %.4f, ", r.accuracy);
+        if (isfinite(r.val_accuracy)) printf("val acc %.4f, ", r.val_accuracy);
+        printf("%.1f s, %.1f samples/s", r.seconds, r.samples_per_s);
+        if (isfinite(r.speed_up)) printf(", %.2f times as fast", r.speed_up);
+        if (isfinite(r.reached_s)) printf(", %.2f s of training to the accuracy", r.reached_s);
+        else if (mr_sweep_has_goal(s->sweep)) printf(", the accuracy not reached");
         puts(skipped ? " (done before)" : "");
     }
     fflush(stdout);
@@ -84,30 +98,30 @@ static void put_result(const sweep_run *s, uint32_t at, bool skipped)
 static void put_result_json(const sweep_run *s, uint32_t at, bool skipped)
 {
     static const char *const states[] = {"open", "done", "failed"};
-    const sweep_result *r = &s->result[at];
-    char name[SWEEP_NAME_BYTES];
-    sweep_name(&s->plan, at, name);
+    const mr_sweep_result r = result_of(s, at);
+    char name[MR_SWEEP_NAME_BYTES];
+    mr_sweep_run_name(s->sweep, at, name);
     json_line j = json_begin(stdout, "sweep_run");
     json_text(&j, "run", name);
     json_u64(&j, "number", at + 1);
-    json_u64(&j, "of", s->plan.runs);
+    json_u64(&j, "of", s->info->runs);
     json_object(&j, "options");
-    for (uint32_t k = 0; k < s->plan.count; k++)
-        json_text(&j, s->plan.key[k].name, sweep_text(&s->plan, at, k));
+    for (uint32_t k = 0; k < s->info->options; k++)
+        json_text(&j, mr_sweep_option(s->sweep, k, NULL), mr_sweep_value(s->sweep, at, k));
     json_close_object(&j);
-    json_text(&j, "state", states[r->state]);
+    json_text(&j, "state", states[r.state]);
     json_bool(&j, "done_before", skipped);
-    if (r->state == SWEEP_FAILED) json_i64(&j, "status", r->status);
-    json_real(&j, "acc", r->accuracy);
-    json_real(&j, "val_acc", r->val_accuracy);
-    json_real(&j, "loss", r->loss);
-    json_real(&j, "val_loss", r->val_loss);
-    json_real(&j, "time_s", r->seconds);
-    json_real(&j, "samples_per_s", r->samples_per_s);
-    json_real(&j, "speed_up", sweep_speed_up(&s->plan, s->result, at));
-    if (sweep_has_goal(&s->plan)) {
-        json_real(&j, "reached_s", r->reached_s);
-        json_real(&j, "reached_steps", r->reached_steps);
+    if (r.state == MR_SWEEP_FAILED) json_i64(&j, "status", r.status);
+    json_real(&j, "acc", r.accuracy);
+    json_real(&j, "val_acc", r.val_accuracy);
+    json_real(&j, "loss", r.loss);
+    json_real(&j, "val_loss", r.val_loss);
+    json_real(&j, "time_s", r.seconds);
+    json_real(&j, "samples_per_s", r.samples_per_s);
+    json_real(&j, "speed_up", r.speed_up);
+    if (mr_sweep_has_goal(s->sweep)) {
+        json_real(&j, "reached_s", r.reached_s);
+        json_real(&j, "reached_steps", r.reached_steps);
     }
     json_end(&j);
 }
@@ -124,7 +138,7 @@ static void tell(const sweep_run *s, uint32_t at, bool skipped)
 static int run_program(const sweep_run *s, uint32_t at, mr_output *out)
 {
     child c;
-    char **words = sweep_words(&s->plan, at, s->program);
+    char **words = mr_sweep_words(s->sweep, at, s->program);
     if (!words) return exit_no_memory("a run");
     const int status = child_start(&c, words, &(child_place){mr_output_fd(out), true});
     free(words);
@@ -157,7 +171,6 @@ static int run_one(sweep_run *s, uint32_t at)
     mr_error err = MR_ERROR_INIT;
     mr_output *out;
     mr_output_config cfg;
-    sweep_result *r = &s->result[at];
     if (!log_of(s, at, path, sizeof path)) return EXIT_FAILED;
     mr_output_defaults(&cfg);
     cfg.force = true; /* of this run, and not whole */
@@ -169,16 +182,10 @@ static int run_one(sweep_run *s, uint32_t at)
     if (rc) return exit_status(rc, &err);
     const int status = run_program(s, at, out), closed = close_log(out, status);
     if (closed) return closed;
-    *r = sweep_result_read(path);
-    if (status && status < EXIT_SIGNAL) {
-        r->state = SWEEP_FAILED;
-        r->status = status;
-    }
+    mr_sweep_read_result(s->sweep, at, path, NULL);
     const bool stopped = status == EXIT_SIGNAL + SIGINT || status == EXIT_SIGNAL + SIGTERM;
-    if (status > EXIT_SIGNAL && !stopped) { /* it crashed, or somebody killed it: the others go on */
-        r->state = SWEEP_FAILED;
-        r->status = status;
-    }
+    /* also where it crashed, or somebody killed it: the others go on */
+    if (status && status != EXIT_SIGNAL && !stopped) mr_sweep_set_failed(s->sweep, at, status, NULL);
     return stopped ? status : EXIT_DONE;
 }
 
@@ -187,10 +194,9 @@ static int run_one(sweep_run *s, uint32_t at)
 static int write_once(const sweep_run *s, mr_error *err)
 {
     char path[PATH_MAX];
-    int rc = path_of(s, "results.csv", path, sizeof path) ? sweep_write_csv(&s->plan, s->result, path, err)
-                                                          : MR_OK;
+    int rc = path_of(s, "results.csv", path, sizeof path) ? mr_sweep_write_csv(s->sweep, path, err) : MR_OK;
     if (rc == MR_OK && path_of(s, "sweep.html", path, sizeof path))
-        rc = sweep_write_page(&s->plan, s->result, s->x, path, err);
+        rc = mr_sweep_write_page(s->sweep, s->x, path, err);
     return rc;
 }
 
@@ -198,11 +204,9 @@ static int write_once(const sweep_run *s, mr_error *err)
 static int write_results(sweep_run *s, bool last)
 {
     enum { TRIES = 500 };
-    char path[PATH_MAX];
     mr_error err = MR_ERROR_INIT;
-    for (uint32_t i = 0; last && i < s->plan.runs; i++)
-        if (s->result[i].state == SWEEP_OPEN && log_of(s, i, path, sizeof path))
-            s->result[i] = sweep_result_read(path);
+    for (uint32_t i = 0; last && i < s->info->runs; i++)
+        if (result_of(s, i).state == MR_SWEEP_OPEN) read_result(s, i);
     int rc = write_once(s, &err);
     for (int k = 0; last && rc == MR_EEXIST && k < TRIES; k++) {
         usleep(10000);
@@ -214,11 +218,9 @@ static int write_results(sweep_run *s, bool last)
 static int run_all(sweep_run *s)
 {
     int status = EXIT_DONE;
-    char path[PATH_MAX];
-    for (uint32_t i = 0; i < s->plan.runs; i++)
-        if (log_of(s, i, path, sizeof path)) s->result[i] = sweep_result_read(path);
-    for (uint32_t i = 0; i < s->plan.runs && status == EXIT_DONE && !interrupt_flag; i++) {
-        const bool skipped = s->result[i].state == SWEEP_DONE;
+    for (uint32_t i = 0; i < s->info->runs; i++) read_result(s, i);
+    for (uint32_t i = 0; i < s->info->runs && status == EXIT_DONE && !interrupt_flag; i++) {
+        const bool skipped = result_of(s, i).state == MR_SWEEP_DONE;
         s->skipped += skipped;
         if (!skipped) status = run_one(s, i);
         if (status == EXIT_DONE) tell(s, i, skipped);
@@ -233,39 +235,38 @@ static int sum_up(const sweep_run *s, int status)
 {
     uint32_t count[3] = {0};
     char csv[PATH_MAX], page[PATH_MAX];
-    for (uint32_t i = 0; i < s->plan.runs; i++) count[s->result[i].state]++;
+    for (uint32_t i = 0; i < s->info->runs; i++) count[result_of(s, i).state]++;
     path_of(s, "results.csv", csv, sizeof csv);
     path_of(s, "sweep.html", page, sizeof page);
     if (s->args->output.json) {
         json_line j = json_begin(stdout, "sweep");
-        json_u64(&j, "runs", s->plan.runs);
-        json_u64(&j, "done", count[SWEEP_DONE]);
-        json_u64(&j, "failed", count[SWEEP_FAILED]);
-        json_u64(&j, "open", count[SWEEP_OPEN]);
+        json_u64(&j, "runs", s->info->runs);
+        json_u64(&j, "done", count[MR_SWEEP_DONE]);
+        json_u64(&j, "failed", count[MR_SWEEP_FAILED]);
+        json_u64(&j, "open", count[MR_SWEEP_OPEN]);
         json_u64(&j, "done_before", s->skipped);
         json_text(&j, "csv", csv);
         json_text(&j, "html", page);
         json_end(&j);
     } else
-        printf("%u runs: %u done, %u failed, %u open; %s, %s\n", s->plan.runs, count[SWEEP_DONE],
-               count[SWEEP_FAILED], count[SWEEP_OPEN], shown_text(csv), shown_text(page));
+        printf("%u runs: %u done, %u failed, %u open; %s, %s\n", s->info->runs, count[MR_SWEEP_DONE],
+               count[MR_SWEEP_FAILED], count[MR_SWEEP_OPEN], shown_text(csv), shown_text(page));
     if (status >= EXIT_SIGNAL) say("stopped; the same command goes on with the runs that are open");
     if (status) return status;
-    return count[SWEEP_DONE] == s->plan.runs ? EXIT_DONE : EXIT_FAILED;
+    return count[MR_SWEEP_DONE] == s->info->runs ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* The commands, for a shell, and what has become of them. */
 static int list_runs(const sweep_run *s)
 {
-    char path[PATH_MAX];
-    for (uint32_t i = 0; i < s->plan.runs; i++) {
-        if (log_of(s, i, path, sizeof path)) s->result[i] = sweep_result_read(path);
-        const bool done = s->result[i].state == SWEEP_DONE;
+    for (uint32_t i = 0; i < s->info->runs; i++) {
+        read_result(s, i);
+        const bool done = result_of(s, i).state == MR_SWEEP_DONE;
         if (s->args->output.json) {
             put_result_json(s, i, done);
             continue;
         }
-        char **words = sweep_words(&s->plan, i, "millrace");
+        char **words = mr_sweep_words(s->sweep, i, "millrace");
         if (!words) return exit_no_memory("a run");
         printf("%-5s", done ? "done" : "open");
         for (char **w = words; *w; w++) {
@@ -340,15 +341,17 @@ static int take_folder(sweep_run *s)
 /* The x axis of the charts: --plot, else batch, else the first option with several values. */
 static int choose_x(sweep_run *s)
 {
-    const sweep_plan *p = &s->plan;
+    uint32_t values;
     if (s->args->plot) {
-        if (sweep_find(p, s->args->plot, &s->x)) return EXIT_DONE;
-        say("--plot %s: %s has no such option", s->args->plot, p->path);
+        s->x = mr_sweep_option_number(s->sweep, s->args->plot);
+        if (s->x != UINT32_MAX) return EXIT_DONE;
+        say("--plot %s: %s has no such option", s->args->plot, s->info->path);
         return EXIT_MISUSED;
     }
-    const sweep_key *batch = sweep_find(p, "batch", &s->x);
-    if (batch && batch->count > 1) return EXIT_DONE;
-    for (s->x = 0; s->x + 1 < p->count && p->key[s->x].count < 2;) s->x++;
+    s->x = mr_sweep_option_number(s->sweep, "batch");
+    if (mr_sweep_option(s->sweep, s->x, &values) && values > 1) return EXIT_DONE;
+    for (s->x = 0; s->x + 1 < s->info->options && mr_sweep_option(s->sweep, s->x, &values) && values < 2;)
+        s->x++;
     return EXIT_DONE;
 }
 
@@ -362,11 +365,10 @@ static void find_program(sweep_run *s)
 static int sweep(sweep_run *s)
 {
     mr_error err = MR_ERROR_INIT;
-    int status = exit_status(sweep_read(&s->plan, s->args->file, &err), &err);
+    int status = exit_status(mr_sweep_open(&s->sweep, s->args->file, &err), &err);
+    s->info = mr_sweep_info_of(s->sweep);
     if (status == EXIT_DONE) status = choose_x(s);
     if (status) return status;
-    s->result = calloc(s->plan.runs, sizeof *s->result);
-    if (!s->result) return exit_no_memory("the results");
     if (s->args->dry_run) return list_runs(s);
     find_program(s);
     status = take_folder(s);
@@ -379,8 +381,7 @@ static int run(const void *args)
     if (!s) return exit_no_memory("a sweep");
     s->args = args;
     const int status = sweep(s);
-    free(s->result);
-    sweep_free(&s->plan);
+    mr_sweep_close(s->sweep);
     free(s);
     return status;
 }

@@ -57,7 +57,11 @@ static int write_picture(synth_run *r, const synth_key *key, const char *folder,
     mr_image_free(&image);
     if (rc) return rc;
     const int n = snprintf(path, sizeof path, "%s/%05u.%s", folder, key->number, a->image ? "png" : "jpg");
-    rc = n < (int)sizeof path ? setup_write_file(path, data, bytes, NULL, a->force, err)
+    mr_output_config cfg;
+    mr_output_defaults(&cfg);
+    cfg.force = a->force;
+    cfg.unsynced = true; /* mr_output_sync_all() at the end */
+    rc = n < (int)sizeof path ? mr_output_whole(path, data, bytes, &cfg, err)
                               : mr_error_set(err, MR_EINVAL, "the folder's name is too long");
     free(data);
     r->files++;
@@ -149,7 +153,7 @@ static int run(const void *args)
         char text[32];
         printf("%s: %u classes, %" PRIu64 " pictures to train on, %" PRIu64 " to test with, %s\n",
                shown_text(a->folder), a->classes, (uint64_t)a->classes * count_of(a, 0),
-               (uint64_t)a->classes * count_of(a, 1), size_text((double)r.bytes, text, sizeof text));
+               (uint64_t)a->classes * count_of(a, 1), mri_size_text((double)r.bytes, text, sizeof text));
     }
     return EXIT_DONE;
 }

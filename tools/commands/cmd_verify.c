@@ -114,7 +114,7 @@ static int verify_manifest(verify_run *r)
     if (rc) return exit_status(rc, &err);
     if (!a->output.json)
         printf("%s: %" PRIu64 " files, %s compared, %" PRIu64 " wrong\n", shown_text(a->manifest),
-               result.files, size_text((double)result.bytes, text, sizeof text), r->wrong);
+               result.files, mri_size_text((double)result.bytes, text, sizeof text), r->wrong);
     r->manifest_files = result.files;
     return EXIT_DONE;
 }
@@ -166,7 +166,7 @@ static void report(const verify_run *r, double seconds)
     if (!r->args->output.json) {
         printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
                shown_text(info->path), r->done, info->count, r->args->no_decode ? " (not decoded)" : "",
-               size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
+               mri_size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
         if (mr_source_withdrawn_count(r->src))
             printf("%" PRIu64 " sample%s withdrawn, and not decoded\n", mr_source_withdrawn_count(r->src),
                    mr_source_withdrawn_count(r->src) == 1 ? " is" : "s are");

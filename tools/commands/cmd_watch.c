@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +17,6 @@
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/watch_report.h"
-#include "tools/page/page.h"
 #include "tools/session/bad_watch.h"
 #include "tools/trial/measure.h"
 
@@ -88,8 +88,6 @@ static void count_samples(const watch_command_args *a, watch_result *r)
 
 /* ---- report ---- */
 
-static void put_json(FILE *f, void *context) { watch_report_json(context, f); }
-
 /* A pipe or a device, which somebody reads: nothing is made. */
 static int write_stream(const char *path, watch_result *r, mr_error *err)
 {
@@ -105,14 +103,31 @@ static int write_stream(const char *path, watch_result *r, mr_error *err)
     return rc;
 }
 
+/* Under its name when it is complete. */
+static int write_file(const char *path, watch_result *r, mr_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    mr_output_config cfg;
+    mr_output_defaults(&cfg);
+    cfg.force = true;
+    FILE *f = open_memstream(&text, &bytes);
+    if (f) watch_report_json(r, f);
+    bool whole = f && !ferror(f);
+    if (f && fclose(f) != 0) whole = false;
+    const int rc = whole ? mr_output_whole(path, text, bytes, &cfg, err)
+                         : mr_error_set(err, MR_ENOMEM, "out of memory for the report");
+    free(text);
+    return rc;
+}
+
 static int write_json(const watch_command_args *a, watch_result *r)
 {
     mr_error err = MR_ERROR_INIT;
     struct stat st;
     const bool stream = stat(a->json, &st) == 0 && !S_ISREG(st.st_mode);
     const bool descriptor = strncmp(a->json, "/dev/fd/", 8) == 0;
-    const int rc =
-        stream || descriptor ? write_stream(a->json, r, &err) : page_write(a->json, put_json, r, &err);
+    const int rc = stream || descriptor ? write_stream(a->json, r, &err) : write_file(a->json, r, &err);
     if (rc == MR_OK) return EXIT_DONE;
     return exit_status(rc, &err);
 }

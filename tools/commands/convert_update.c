@@ -40,7 +40,7 @@ typedef struct update_run {
 static void show(update_run *r, uint64_t done, uint64_t count, uint64_t bytes)
 {
     char text[32], note[64];
-    snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
+    snprintf(note, sizeof note, "%s read", mri_size_text((double)bytes, text, sizeof text));
     progress_show(&r->bar, done, count, note);
 }
 

@@ -94,9 +94,9 @@ static void exchange_text(const profile_result *p)
     const exposed_exchange e = exposed_of(&p->on.report);
     char rate[32] = "?", bytes[32];
     if (p->of.ranks < 2) return;
-    if (l->bytes_per_s > 0) size_text(l->bytes_per_s, rate, sizeof rate);
+    if (l->bytes_per_s > 0) mri_size_text(l->bytes_per_s, rate, sizeof rate);
     printf("\nexchange of %s a step between %u ranks by %s, in %u bucket%s; network %.2f ms, %s/s\n",
-           size_text((double)l->bytes, bytes, sizeof bytes), p->of.ranks, p->of.wires, l->buckets,
+           mri_size_text((double)l->bytes, bytes, sizeof bytes), p->of.ranks, p->of.wires, l->buckets,
            l->buckets > 1 ? "s" : "", l->latency_ms, rate);
     printf("  exposed with prefetch on %.2f ms a step, %.1f %% of the time, %.2f of them for late "
            "ranks; all sums take %.2f ms\n",
@@ -143,8 +143,9 @@ static void slow_text(const profile_result *p)
         const profile_slow *s = &p->slow[i];
         printf("  slow sample %" PRIu64 ": %s, ", s->what.sample, shown_text(s->name));
         if (s->width) printf("%u x %u, ", s->width, s->height);
-        printf("%s, %.2f ms, %.1f times the mean\n", size_text((double)s->what.bytes, bytes, sizeof bytes),
-               1e-6 * (double)s->what.ns, s->what.times);
+        printf("%s, %.2f ms, %.1f times the mean\n",
+               mri_size_text((double)s->what.bytes, bytes, sizeof bytes), 1e-6 * (double)s->what.ns,
+               s->what.times);
     }
 }
 

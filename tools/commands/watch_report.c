@@ -82,8 +82,8 @@ static void put_reading(const foreign_figures *f, FILE *out)
     const bool mapped = f->read_storage_bytes > f->read_calls_bytes;
     if (f->has_io)
         fprintf(out, "read      %s by calls, %s from storage%s\n",
-                size_text((double)f->read_calls_bytes, calls, sizeof calls),
-                size_text((double)f->read_storage_bytes, storage, sizeof storage),
+                mri_size_text((double)f->read_calls_bytes, calls, sizeof calls),
+                mri_size_text((double)f->read_storage_bytes, storage, sizeof storage),
                 mapped ? ", memory maps and the kernel's read-ahead included"
                        : "; the rest came from memory, pipes and sockets");
     if (f->tree.looks)
@@ -97,7 +97,7 @@ static void put_reading(const foreign_figures *f, FILE *out)
     fprintf(out,
             "memory    %s resident at most, shared pages counted more than once; %" PRIu64
             " pages had to be read (major faults)\n",
-            size_text((double)f->tree.rss_bytes, size, sizeof size), f->major_faults);
+            mri_size_text((double)f->tree.rss_bytes, size, sizeof size), f->major_faults);
 }
 
 static void put_machine(const foreign_figures *f, FILE *out)

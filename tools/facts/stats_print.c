@@ -11,22 +11,6 @@
 
 enum { CLASSES_SHOWN = 20, NAME_ROOM = 512 };
 
-const char *stats_class_name(const mr_stats *s, uint32_t c, char *buf, size_t room)
-{
-    const mr_source_info *info = mr_source_info_of(s->src);
-    if (info->class_names && c < info->class_count && info->class_names[c][0])
-        snprintf(buf, room, "%s", info->class_names[c]);
-    else snprintf(buf, room, "%" PRId64, (int64_t)c + info->label_offset);
-    return buf;
-}
-
-const char *stats_sample_name(const mr_stats *s, uint64_t k, char *buf, size_t room)
-{
-    mr_source_sample_name(s->src, k, NULL, 0, buf, room);
-    if (!buf[0]) snprintf(buf, room, "sample %" PRIu64, k);
-    return buf;
-}
-
 /* ---- text ---- */
 static void put_share(uint64_t part, uint64_t all)
 {
@@ -49,7 +33,7 @@ static void put_classes(const mr_stats *s)
     putchar('\n');
     for (uint32_t c = 0; c < s->classes && c < CLASSES_SHOWN; c++)
         printf("            %8" PRIu64 "  %s\n", s->of_class[c],
-               shown_text(stats_class_name(s, c, name, sizeof name)));
+               shown_text(mr_stats_class_name(s, c, name, sizeof name)));
     if (s->classes > CLASSES_SHOWN)
         printf("            and %" PRIu32 " more; --json has them all\n", s->classes - CLASSES_SHOWN);
     if (s->unlabelled) printf("            %8" PRIu64 "  without a class\n", s->unlabelled);
@@ -83,9 +67,9 @@ static void put_pictures(const mr_stats *s)
     put_range("width", &s->width);
     put_range("height", &s->height);
     printf("smallest    %" PRIu32 " x %" PRIu32 ", %s\n", small->width, small->height,
-           shown_text(stats_sample_name(s, s->smallest, a, sizeof a)));
+           shown_text(mr_stats_sample_name(s, s->smallest, a, sizeof a)));
     printf("largest     %" PRIu32 " x %" PRIu32 ", %s\n", large->width, large->height,
-           shown_text(stats_sample_name(s, s->largest, b, sizeof b)));
+           shown_text(mr_stats_sample_name(s, s->largest, b, sizeof b)));
 }
 
 static void put_channels(const mr_stats *s)
@@ -107,8 +91,8 @@ static void put_duplicates(const mr_stats *s)
     if (s->crossing) printf(", %" PRIu64 " of them in another class", s->crossing);
     putchar('\n');
     for (uint64_t k = 0; k < s->duplicates && k < MR_STATS_PAIRS; k++)
-        printf("            %s is %s\n", shown_text(stats_sample_name(s, s->pair[k][1], a, sizeof a)),
-               shown_text(stats_sample_name(s, s->pair[k][0], b, sizeof b)));
+        printf("            %s is %s\n", shown_text(mr_stats_sample_name(s, s->pair[k][1], a, sizeof a)),
+               shown_text(mr_stats_sample_name(s, s->pair[k][0], b, sizeof b)));
     if (s->duplicates > MR_STATS_PAIRS)
         printf("            and %" PRIu64 " more\n", s->duplicates - MR_STATS_PAIRS);
 }
@@ -125,26 +109,15 @@ static void put_shared(const mr_stats *s)
         printf("test part   %" PRIu64 " of its %" PRIu64 " samples %s the bytes of one of these\n", h->count,
                h->of, h->count == 1 ? "has" : "have");
     for (uint64_t k = 0; k < h->count && k < MR_STATS_PAIRS; k++)
-        printf("            %s is %s\n", shown_text(stats_sample_name(&test, h->pair[k][1], a, sizeof a)),
-               shown_text(stats_sample_name(s, h->pair[k][0], b, sizeof b)));
+        printf("            %s is %s\n", shown_text(mr_stats_sample_name(&test, h->pair[k][1], a, sizeof a)),
+               shown_text(mr_stats_sample_name(s, h->pair[k][0], b, sizeof b)));
     if (h->count > MR_STATS_PAIRS) printf("            and %" PRIu64 " more\n", h->count - MR_STATS_PAIRS);
     if (h->bad)
         printf("            %" PRIu64 " of its samples cannot be read: --split test names them\n", h->bad);
 }
 
 /* ---- what limits a training ---- */
-const char *stats_bound_name(const stats_bound *b)
-{
-    static const char *const names[][2] = {{"step", "the step of the network"},
-                                           {"decode", "decoding"},
-                                           {"read", "reading"},
-                                           {"storage", "storage"}};
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-        if (b->by && strcmp(b->by, names[k][0]) == 0) return names[k][1];
-    return "";
-}
-
-static void put_bound(const stats_bound *b)
+static void put_bound(const mr_stats_bound *b)
 {
     char rate[32];
     if (!b->by) return;
@@ -158,21 +131,21 @@ static void put_bound(const stats_bound *b)
     else if (isfinite(b->storage_bytes_per_s))
         printf(
             "            the set is larger than memory; storage gives %s/s in one thread, %.0f samples/s\n",
-            size_text(b->storage_bytes_per_s, rate, sizeof rate), b->supply_per_s);
+            mri_size_text(b->storage_bytes_per_s, rate, sizeof rate), b->supply_per_s);
     else printf("            the set is larger than memory; the rate of its storage is unknown\n");
     if (isfinite(b->step_ms)) {
         printf("            %s%s%s takes %.3f ms for a step of %" PRIu32 ", %.0f samples/s alone\n",
                b->model ? b->model : "the given device", b->model ? " on " : "", b->device, b->step_ms,
                b->batch, b->trainer_per_s);
-        printf("bound       by %s, estimated: %.0f samples/s\n", stats_bound_name(b),
+        printf("bound       by %s, estimated: %.0f samples/s\n", mr_stats_bound_name(b),
                fmin(b->supply_per_s, b->trainer_per_s));
     } else
         printf("bound       by %s, estimated, if the device takes more than %.0f samples/s, else by the "
                "device\n",
-               stats_bound_name(b), b->supply_per_s);
+               mr_stats_bound_name(b), b->supply_per_s);
 }
 
-void stats_print_text(const mr_stats *s, const stats_bound *bound)
+void stats_print_text(const mr_stats *s, const mr_stats_bound *bound)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
     char all[32], least[32], most[32], median[32];
@@ -181,10 +154,11 @@ void stats_print_text(const mr_stats *s, const stats_bound *bound)
     if (s->bad) printf(", and %" PRIu64 " that cannot be read", s->bad);
     if (mr_source_withdrawn_count(s->src))
         printf(", and %" PRIu64 " withdrawn", mr_source_withdrawn_count(s->src));
-    printf("\nbytes       %s; %s to %s each, median %s\n", size_text((double)s->bytes.total, all, sizeof all),
-           size_text((double)s->bytes.least, least, sizeof least),
-           size_text((double)s->bytes.most, most, sizeof most),
-           size_text((double)s->bytes.median, median, sizeof median));
+    printf("\nbytes       %s; %s to %s each, median %s\n",
+           mri_size_text((double)s->bytes.total, all, sizeof all),
+           mri_size_text((double)s->bytes.least, least, sizeof least),
+           mri_size_text((double)s->bytes.most, most, sizeof most),
+           mri_size_text((double)s->bytes.median, median, sizeof median));
     put_classes(s);
     if (info->image_field >= 0 && s->count > s->bad) {
         put_pictures(s);
@@ -232,7 +206,7 @@ static void json_pictures(json_line *j, const mr_stats *s)
     json_close_array(j);
 }
 
-static void json_bound(json_line *j, const stats_bound *b)
+static void json_bound(json_line *j, const mr_stats_bound *b)
 {
     if (!b->by) return;
     json_object(j, "bound");
@@ -254,7 +228,7 @@ static void json_bound(json_line *j, const stats_bound *b)
     json_close_object(j);
 }
 
-void stats_print_json(const mr_stats *s, const stats_bound *bound)
+void stats_print_json(const mr_stats *s, const mr_stats_bound *bound)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
     char name[NAME_ROOM];
@@ -267,7 +241,8 @@ void stats_print_json(const mr_stats *s, const stats_bound *bound)
     json_u64(&j, "bytes", s->bytes.total);
     json_range(&j, "sample_bytes", &s->bytes);
     json_array(&j, "classes");
-    for (uint32_t c = 0; c < s->classes; c++) json_text(&j, NULL, stats_class_name(s, c, name, sizeof name));
+    for (uint32_t c = 0; c < s->classes; c++)
+        json_text(&j, NULL, mr_stats_class_name(s, c, name, sizeof name));
     json_close_array(&j);
     json_array(&j, "class_samples");
     for (uint32_t c = 0; c < s->classes; c++) json_u64(&j, NULL, s->of_class[c]);
@@ -278,7 +253,7 @@ void stats_print_json(const mr_stats *s, const stats_bound *bound)
     json_u64(&j, "duplicates_in_other_classes", s->crossing);
     json_array(&j, "duplicate_names");
     for (uint64_t k = 0; k < s->duplicates && k < MR_STATS_PAIRS; k++)
-        json_text(&j, NULL, stats_sample_name(s, s->pair[k][1], name, sizeof name));
+        json_text(&j, NULL, mr_stats_sample_name(s, s->pair[k][1], name, sizeof name));
     json_close_array(&j);
     if (s->shared.src) {
         json_u64(&j, "test_samples", s->shared.of);

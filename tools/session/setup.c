@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "millrace/report.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -450,6 +451,15 @@ int setup_output(const char *option, const char *path)
     return EXIT_FAILED;
 }
 
+int setup_page(const char *path, bool force)
+{
+    if (force || mr_page_may_replace(path)) return setup_output("html", path);
+    say("--html %s: this file is there and is no page of millrace report: choose another name, or replace it "
+        "with --force",
+        path);
+    return EXIT_MISUSED;
+}
+
 int setup_not_input(const char *option, const char *path, const mr_source *src)
 {
     mr_error err = MR_ERROR_INIT;
@@ -466,34 +476,15 @@ int setup_not_input(const char *option, const char *path, const mr_source *src)
     return EXIT_FAILED;
 }
 
-static int write_whole(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
-                       bool unsynced, mr_error *err)
+int setup_write_result(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
+                       mr_error *err)
 {
-    mr_output *out;
     mr_output_config cfg;
     mr_output_defaults(&cfg);
     cfg.inputs = &src;
     cfg.input_count = 1;
     cfg.force = force;
-    cfg.unsynced = unsynced;
-    int rc = mr_output_open(&out, path, &cfg, err);
-    if (rc) return rc;
-    rc = mr_output_write(out, data, bytes, err);
-    if (rc == MR_OK) return mr_output_commit(out, err);
-    mr_output_abandon(out, false);
-    return rc;
-}
-
-int setup_write_result(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
-                       mr_error *err)
-{
-    return write_whole(path, data, bytes, src, force, false, err);
-}
-
-int setup_write_file(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
-                     mr_error *err)
-{
-    return write_whole(path, data, bytes, src, force, true, err);
+    return mr_output_whole(path, data, bytes, &cfg, err);
 }
 
 void setup_decode(mr_decode_config *cfg, const data_args *a)

@@ -60,14 +60,13 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
 /* Can a file of this name be made? Asked before the work whose result goes there. 0, or the exit status after
  * saying why not. path may be NULL. */
 int setup_output(const char *option, const char *path);
+/* The same for --html, which replaces a page, another existing file only with force. */
+int setup_page(const char *path, bool force);
 /* The same once the data are open: it is not one of their files. src may be NULL. */
 int setup_not_input(const char *option, const char *path, const mr_source *src);
 /* A whole file, on the disk when it returns. src, or NULL, is not overwritten. */
 int setup_write_result(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
                        mr_error *err);
-/* The same of one of many: mr_output_sync_all() has to follow. */
-int setup_write_file(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
-                     mr_error *err);
 
 /* Where path is given or `also`: a trace to fill, in *out; else NULL. */
 int setup_trace(mr_trace **out, const char *path, bool also);

@@ -58,7 +58,7 @@ static int set_loader(tool_session *s, const bound_args *a)
     return status;
 }
 
-static int measure_supply(tool_session *s, const bound_args *a, stats_bound *out)
+static int measure_supply(tool_session *s, const bound_args *a, mr_stats_bound *out)
 {
     mr_error err = MR_ERROR_INIT;
     mr_form_cost cost;
@@ -79,7 +79,7 @@ static int measure_supply(tool_session *s, const bound_args *a, stats_bound *out
 }
 
 /* Storage counts where the set does not stay in memory. */
-static void measure_storage(const mr_source *src, const bound_args *a, stats_bound *out)
+static void measure_storage(const mr_source *src, const bound_args *a, mr_stats_bound *out)
 {
     const mr_source_info *info = mr_source_info_of(src);
     const double available = (double)mr_pages_memory_available(), bytes = (double)info->total_bytes;
@@ -94,7 +94,7 @@ static void measure_storage(const mr_source *src, const bound_args *a, stats_bou
 
 /* ---- the step ---- */
 
-static int measure_step(tool_session *s, const bound_args *a, stats_bound *out)
+static int measure_step(tool_session *s, const bound_args *a, mr_stats_bound *out)
 {
     mr_error err = MR_ERROR_INIT;
     mr_rate rate;
@@ -119,16 +119,16 @@ static int measure_step(tool_session *s, const bound_args *a, stats_bound *out)
     return EXIT_DONE;
 }
 
-static void compare_rates(stats_bound *out)
+static void compare_rates(mr_stats_bound *out)
 {
     out->trainer_per_s = 1e3 * out->batch / out->step_ms;
     if (out->trainer_per_s < out->supply_per_s) out->by = "step";
 }
 
-int bound_measure(const mr_source *src, const bound_args *a, stats_bound *out)
+int bound_measure(const mr_source *src, const bound_args *a, mr_stats_bound *out)
 {
     tool_session s = {.src = (mr_source *)(uintptr_t)src, .io_reported = true};
-    *out = (stats_bound){.step_ms = a->step > 0 ? 1e3 * a->step : NAN, .trainer_per_s = NAN};
+    *out = (mr_stats_bound){.step_ms = a->step > 0 ? 1e3 * a->step : NAN, .trainer_per_s = NAN};
     int status = set_loader(&s, a);
     if (status == EXIT_DONE) status = measure_supply(&s, a, out);
     if (status == EXIT_DONE) measure_storage(src, a, out);

@@ -17,6 +17,6 @@ typedef struct bound_args {
 } bound_args;
 
 /* src has pictures that can be read. 0 or an exit status. */
-int bound_measure(const mr_source *src, const bound_args *a, stats_bound *out);
+int bound_measure(const mr_source *src, const bound_args *a, mr_stats_bound *out);
 
 #endif

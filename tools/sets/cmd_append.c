@@ -37,7 +37,7 @@ static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t b
 {
     append_run *r = context;
     char text[32], note[64];
-    snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
+    snprintf(note, sizeof note, "%s read", mri_size_text((double)bytes, text, sizeof text));
     progress_show(&r->bar, done, count, note);
 }
 

@@ -46,7 +46,7 @@ static void report(const manifest_args *a, const mr_manifest_result *made)
     if (!a->output.json) {
         if (!a->file) return;
         printf("%s: %" PRIu64 " files, %s\n", shown_text(a->file), made->files,
-               size_text((double)made->bytes, text, sizeof text));
+               mri_size_text((double)made->bytes, text, sizeof text));
         return;
     }
     json_line j = json_begin(stdout, "manifest");

@@ -7,8 +7,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
-#include "tools/facts/stats_page.h"
-#include "tools/page/page.h"
+#include "tools/facts/stats.h"
 #include "tools/session/setup.h"
 #include "tools/sets/bound.h"
 
@@ -26,7 +25,7 @@ typedef struct stats_args {
 typedef struct stats_run {
     progress_bar bar;
     mr_stats *counts;
-    stats_bound bound;
+    mr_stats_bound bound;
 } stats_run;
 
 static void on_wrong(void *context, const mr_error *what)
@@ -56,8 +55,7 @@ static int check(const stats_args *a)
         say("stats: %s", wrong);
         return EXIT_MISUSED;
     }
-    if (a->html && !page_may_write("html", a->html, a->force)) return EXIT_MISUSED;
-    return setup_output("html", a->html);
+    return a->html ? setup_page(a->html, a->force) : EXIT_DONE;
 }
 
 /* Small pictures of one size are often trained on as they are. */
@@ -67,7 +65,7 @@ static const char *usual_augment(const mr_stats *s)
     return small && s->width.least == s->width.most && s->height.least == s->height.most ? "none" : "rrc224";
 }
 
-static int estimate(const stats_args *a, const mr_stats *s, stats_bound *out)
+static int estimate(const stats_args *a, const mr_stats *s, mr_stats_bound *out)
 {
     bound_args b = a->bound;
     const mr_source_info *info = mr_source_info_of(s->src);
@@ -84,13 +82,15 @@ static int estimate(const stats_args *a, const mr_stats *s, stats_bound *out)
 static int write_page(const stats_args *a, const stats_run *r, const mr_decode_config *decode)
 {
     mr_error err = MR_ERROR_INIT;
-    stats_page *p = calloc(1, sizeof *p);
-    if (!p) return exit_no_memory("the page");
-    int status = stats_page_take(p, r->counts, &r->bound, decode);
-    if (status == EXIT_DONE) status = exit_status(page_write(a->html, stats_page_put, p, &err), &err);
-    stats_page_free(p);
-    free(p);
-    return status;
+    mr_stats_page_config cfg;
+    mr_stats_page_defaults(&cfg);
+    cfg.bound = &r->bound;
+    cfg.decode = decode;
+    cfg.force = true; /* check() looked at the existing file */
+    cfg.stop = &interrupt_flag;
+    const int rc = mr_stats_page_write(r->counts, &cfg, a->html, &err);
+    if (rc == MR_ECANCELED && interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
+    return exit_status(rc, &err);
 }
 
 /* *out NULL: there is no part to test with, it cannot be opened, or a part was asked for. */

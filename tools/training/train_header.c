@@ -107,9 +107,9 @@ static void put_link(const tool_session *s)
     char rate[32], gradients[32];
     mr_trainer_link_read(s->trainer, &l);
     if (!(l.latency_ms > 0)) return;
-    if (l.bytes_per_s > 0) size_text(l.bytes_per_s, rate, sizeof rate);
+    if (l.bytes_per_s > 0) mri_size_text(l.bytes_per_s, rate, sizeof rate);
     else snprintf(rate, sizeof rate, "?");
-    size_text((double)l.bytes, gradients, sizeof gradients);
+    mri_size_text((double)l.bytes, gradients, sizeof gradients);
     printf("network  %.2f ms, %s/s; ", l.latency_ms, rate);
     if (s->rule.sync == MR_SYNC_DELAYED)
         printf("a step's %s of gradients: %.1f ms, while the next batch is computed\n", gradients, l.sum_ms);

@@ -257,7 +257,7 @@ static void put_slowest(pen *p, const live_figures *f)
         return;
     }
     snprintf(text, sizeof text, " %s, %.*f ms, %.0f x the mean",
-             size_text(f->slowest.bytes, size, sizeof size), f->slowest.ms < 10, f->slowest.ms,
+             mri_size_text(f->slowest.bytes, size, sizeof size), f->slowest.ms < 10, f->slowest.ms,
              f->slowest.times);
     put(p, "slowest ");
     const size_t words = strlen(text), name = strlen(f->slowest.name);

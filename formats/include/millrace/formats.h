@@ -710,6 +710,10 @@ MR_API int mr_output_write(mr_output *o, const void *data, size_t bytes, mr_erro
 MR_API int mr_output_commit(mr_output *o, mr_error *err);
 /* Give up. keep true leaves the temporary file, false removes it. Accepts NULL. */
 MR_API void mr_output_abandon(mr_output *o, bool keep);
+/* Write a whole file: open, write, commit. Errors as for these; nothing of the file is left then. cfg NULL:
+ * the defaults; its log and resume are not used. data may be NULL for 0 bytes. */
+MR_API int mr_output_whole(const char *path, const void *data, size_t bytes, const mr_output_config *cfg,
+                           mr_error *err);
 /* Write everything on this folder's file system to disk. */
 MR_API int mr_output_sync_all(const char *folder, mr_error *err);
 /* Check before the first byte that the file system of path, which need not exist, has room for `bytes`.

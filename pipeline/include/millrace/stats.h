@@ -94,6 +94,11 @@ MR_API void mr_stats_free(mr_stats *s); /* accepts NULL */
 /* Return the sample whose channels are entry k of s->sums; 0 if there is no such entry. */
 MR_API uint64_t mr_stats_decoded_sample(const mr_stats *s, uint64_t k);
 
+/* Write the name of a class to buf, or its number in the data; the name of a sample, or "sample 17". Both
+ * return buf. */
+MR_API const char *mr_stats_class_name(const mr_stats *s, uint32_t label, char *buf, size_t buf_bytes);
+MR_API const char *mr_stats_sample_name(const mr_stats *s, uint64_t sample, char *buf, size_t buf_bytes);
+
 /* The name of a kind of pictures ("jpeg") or of chroma ("4:2:0"); NULL: there are fewer. Static texts. */
 MR_API const char *mr_stats_kind_name(uint32_t kind);
 MR_API const char *mr_stats_sampling_name(uint32_t sampling);

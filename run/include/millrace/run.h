@@ -11,8 +11,9 @@
  * Close in the reverse order, the checkpoint last. One thread at a time.
  *
  * This header includes logger.h (the figures of a training as CSV, for TensorBoard and for Prometheus),
- * measure.h (the rates of a loader and of a trainer), forms.h (the cost of other forms of storage) and
- * outputs.h (classes, a confusion matrix, means over views). */
+ * measure.h (the rates of a loader and of a trainer), forms.h (the cost of other forms of storage), outputs.h
+ * (classes, a confusion matrix, means over views), report.h (pages of runs, data sets and networks) and
+ * sweep.h (trainings with every combination of some options). */
 #ifndef MILLRACE_RUN_H
 #define MILLRACE_RUN_H
 
@@ -20,6 +21,8 @@
 #include "millrace/logger.h"
 #include "millrace/measure.h"
 #include "millrace/outputs.h"
+#include "millrace/report.h"
+#include "millrace/sweep.h"
 #include "millrace/train.h"
 
 #ifdef __cplusplus

@@ -1,27 +1,26 @@
-/* tools/facts/stats_pictures.c: the pictures of a page: some of each class, evenly spaced in it, and those
- * far from the others; small JPEGs. See stats_page.h. */
+/* run/report/set_pictures.c: the pictures of a page: some of each class, evenly spaced in it, and those
+ * far from the others; small JPEGs. See set_page.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/exit.h"
-#include "tools/cli/interrupt.h"
-#include "tools/facts/stats_page.h"
+#include "base/util.h"
+#include "run/report/set_page.h"
 
 enum { QUALITY = 92 };
 
 /* ---- which ---- */
 
-static int add(shown_row *row, uint64_t sample, double value)
+static int add(mri_shown_row *row, uint64_t sample, double value, mr_error *err)
 {
-    shown_picture *more = realloc(row->picture, (row->count + 1) * sizeof *more);
-    if (!more) return exit_no_memory("the pictures of the page");
+    mri_shown_picture *more = realloc(row->picture, (row->count + 1) * sizeof *more);
+    if (!more) return mr_error_set(err, MR_ENOMEM, "out of memory for the pictures of the page");
     row->picture = more;
-    row->picture[row->count++] = (shown_picture){.sample = sample, .value = value};
-    return EXIT_DONE;
+    row->picture[row->count++] = (mri_shown_picture){.sample = sample, .value = value};
+    return MR_OK;
 }
 
-static int take_classes(stats_page *p)
+static int take_classes(mri_set_page *p, mr_error *err)
 {
     const mr_stats *s = p->s;
     uint64_t met[SHOWN_CLASSES] = {0};
@@ -29,11 +28,12 @@ static int take_classes(stats_page *p)
         const int32_t c = s->sample[k].label;
         if (!s->sample[k].good || c < 0 || c >= SHOWN_CLASSES) continue;
         const uint64_t all = s->of_class[c], wanted = all < SHOWN_OF_CLASS ? all : SHOWN_OF_CLASS;
-        shown_row *row = &p->of_class[c];
+        mri_shown_row *row = &p->of_class[c];
         if (met[c]++ < row->count * all / wanted || row->count == wanted) continue;
-        if (add(row, k, NAN)) return EXIT_FAILED;
+        const int rc = add(row, k, (double)NAN, err);
+        if (rc) return rc;
     }
-    return EXIT_DONE;
+    return MR_OK;
 }
 
 typedef struct candidate {
@@ -49,7 +49,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Of every good picture, where the kind depends on its header. */
-static double value_of(const mr_sample_facts *p, outlier_kind kind)
+static double value_of(const mr_sample_facts *p, mri_outlier_kind kind)
 {
     const double pixels = (double)p->width * p->height;
     switch (kind) {
@@ -61,7 +61,7 @@ static double value_of(const mr_sample_facts *p, outlier_kind kind)
     }
 }
 
-static uint64_t gather(const mr_stats *s, outlier_kind kind, candidate *out)
+static uint64_t gather(const mr_stats *s, mri_outlier_kind kind, candidate *out)
 {
     uint64_t n = 0;
     for (uint64_t k = 0; kind < DARKEST && k < s->count; k++)
@@ -78,18 +78,19 @@ static uint64_t gather(const mr_stats *s, outlier_kind kind, candidate *out)
 }
 
 /* The far end of one kind; nothing where all are alike. */
-static int take_outliers(stats_page *p, outlier_kind kind, candidate *room)
+static int take_outliers(mri_set_page *p, mri_outlier_kind kind, candidate *room, mr_error *err)
 {
     const uint64_t n = gather(p->s, kind, room);
     const bool from_top = kind == MOST_PIXELS || kind == WIDEST || kind == MOST_BYTES || kind == BRIGHTEST;
     if (n) qsort(room, n, sizeof *room, by_value);
-    if (n < 2 || room[0].value == room[n - 1].value) return EXIT_DONE;
+    if (n < 2 || room[0].value == room[n - 1].value) return MR_OK;
     for (uint64_t k = 0; k < n && k < SHOWN_OUTLIERS; k++) {
         const candidate *c = &room[from_top ? n - 1 - k : k];
         if (c->value == room[(n - 1) / 2].value) break; /* as the median: no outlier */
-        if (add(&p->outlier[kind], c->sample, c->value)) return EXIT_FAILED;
+        const int rc = add(&p->outlier[kind], c->sample, c->value, err);
+        if (rc) return rc;
     }
-    return EXIT_DONE;
+    return MR_OK;
 }
 
 /* ---- their pixels ---- */
@@ -112,57 +113,58 @@ static int shrink(const mr_image *in, mr_image *out, mr_error *err)
     return mr_image_resize(in, least_one(in->width * times), least_one(in->height * times), out, err);
 }
 
-static int take_pixels(reading *r, shown_picture *p)
+static int take_pixels(reading *r, mri_shown_picture *p, mr_error *err)
 {
-    mr_error err = MR_ERROR_INIT;
+    mr_error here = MR_ERROR_INIT;
     mr_sample sample;
     mr_image whole = {0}, small = {0};
-    int rc = mr_source_read(r->s->src, p->sample, &r->buffer, &r->bytes, &sample, &err);
+    int rc = mr_source_read(r->s->src, p->sample, &r->buffer, &r->bytes, &sample, &here);
     if (!rc)
         rc = mr_image_decode(&sample.value[mr_source_info_of(r->s->src)->image_field], r->decode, &whole,
-                             &err);
-    if (!rc) rc = shrink(&whole, &small, &err);
-    if (!rc) rc = mr_image_encode_jpeg(&small, QUALITY, &p->jpeg, &p->bytes, &err);
+                             &here);
+    if (!rc) rc = shrink(&whole, &small, &here);
+    if (!rc) rc = mr_image_encode_jpeg(&small, QUALITY, &p->jpeg, &p->bytes, &here);
     mr_image_free(&whole);
     mr_image_free(&small);
-    return rc && !mr_error_of_sample(rc, &err) ? exit_status(rc, &err) : EXIT_DONE;
+    if (rc == MR_OK || mr_error_of_sample(rc, &here)) return MR_OK;
+    if (err) *err = here;
+    return rc;
 }
 
-static int take_row(reading *r, shown_row *row)
+static int take_row(reading *r, mri_shown_row *row, const volatile int *stop, mr_error *err)
 {
-    int status = EXIT_DONE;
-    for (uint32_t k = 0; k < row->count && status == EXIT_DONE; k++) {
-        status = take_pixels(r, &row->picture[k]);
-        if (interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
+    int rc = MR_OK;
+    for (uint32_t k = 0; k < row->count && rc == MR_OK; k++) {
+        rc = take_pixels(r, &row->picture[k], err);
+        if (rc == MR_OK && mri_is_stopped(stop)) rc = mr_error_set(err, MR_ECANCELED, "stopped");
     }
-    return status;
+    return rc;
 }
 
-int stats_page_take(stats_page *p, const mr_stats *s, const stats_bound *bound,
-                    const mr_decode_config *decode)
+int mri_set_page_take(mri_set_page *p, const mr_stats *s, const mr_stats_page_config *cfg, mr_error *err)
 {
-    reading r = {.s = s, .decode = decode};
-    *p = (stats_page){.s = s, .bound = bound};
-    if (mr_source_info_of(s->src)->image_field < 0) return EXIT_DONE;
+    reading r = {.s = s, .decode = cfg->decode};
+    *p = (mri_set_page){.s = s, .bound = cfg->bound};
+    if (mr_source_info_of(s->src)->image_field < 0) return MR_OK;
     candidate *room = malloc((s->count + 1) * sizeof *room);
-    if (!room) return exit_no_memory("the outliers");
-    int status = take_classes(p);
-    for (int k = 0; k < OUTLIER_KINDS && status == EXIT_DONE; k++)
-        status = take_outliers(p, (outlier_kind)k, room);
+    if (!room) return mr_error_set(err, MR_ENOMEM, "out of memory for the outliers");
+    int rc = take_classes(p, err);
+    for (int k = 0; k < OUTLIER_KINDS && rc == MR_OK; k++)
+        rc = take_outliers(p, (mri_outlier_kind)k, room, err);
     free(room);
-    for (int c = 0; c < SHOWN_CLASSES && status == EXIT_DONE; c++) status = take_row(&r, &p->of_class[c]);
-    for (int k = 0; k < OUTLIER_KINDS && status == EXIT_DONE; k++) status = take_row(&r, &p->outlier[k]);
+    for (int c = 0; c < SHOWN_CLASSES && rc == MR_OK; c++) rc = take_row(&r, &p->of_class[c], cfg->stop, err);
+    for (int k = 0; k < OUTLIER_KINDS && rc == MR_OK; k++) rc = take_row(&r, &p->outlier[k], cfg->stop, err);
     free(r.buffer);
-    return status;
+    return rc;
 }
 
-static void free_row(shown_row *row)
+static void free_row(mri_shown_row *row)
 {
     for (uint32_t k = 0; k < row->count; k++) free(row->picture[k].jpeg);
     free(row->picture);
 }
 
-void stats_page_free(stats_page *p)
+void mri_set_page_free(mri_set_page *p)
 {
     for (int c = 0; c < SHOWN_CLASSES; c++) free_row(&p->of_class[c]);
     for (int k = 0; k < OUTLIER_KINDS; k++) free_row(&p->outlier[k]);

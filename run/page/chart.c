@@ -1,11 +1,11 @@
-/* tools/page/chart.c: see chart.h. */
-#include "tools/page/chart.h"
+/* run/page/chart.c: see chart.h. */
+#include "run/page/chart.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/page/page.h"
+#include "run/page/page.h"
 
 /* There is room for words of 18 units, which a narrow window has (page.c). */
 enum { WIDTH = 640, HEIGHT = 240, LEFT = 80, RIGHT = 14, TOP = 16, BOTTOM = 48, TICKS = 5 };
@@ -43,12 +43,12 @@ static double y_of(const frame *c, double y)
     return TOP + (c->y.to - y) / (c->y.to - c->y.from) * (HEIGHT - TOP - BOTTOM);
 }
 
-static void begin(frame *c, const chart *about)
+static void begin(frame *c, const mri_chart *about)
 {
     fputs("<figure class=\"chart\"><figcaption>", c->f);
-    page_text(c->f, about->title);
+    mri_page_text(c->f, about->title);
     fputs(", ", c->f);
-    page_text(c->f, about->y);
+    mri_page_text(c->f, about->y);
     fprintf(c->f, "</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\">\n", WIDTH, HEIGHT);
     for (double at = c->y.from; at <= c->y.to + c->y.step / 2; at += c->y.step) {
         const double shown = fabs(at) < c->y.step / 1e6 ? 0 : at;
@@ -59,13 +59,13 @@ static void begin(frame *c, const chart *about)
     }
 }
 
-static void end(frame *c, const chart *about)
+static void end(frame *c, const mri_chart *about)
 {
     fprintf(c->f,
             "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/><text x=\"%d\" y=\"%d\" "
             "text-anchor=\"middle\">",
             LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM, HEIGHT - BOTTOM, (LEFT + WIDTH) / 2, HEIGHT - 6);
-    page_text(c->f, about->x);
+    mri_page_text(c->f, about->x);
     fputs("</text>\n</svg>\n", c->f);
 }
 
@@ -74,15 +74,15 @@ static void x_tick(const frame *c, double at, const char *text)
     const double half = LETTER * (double)strlen(text), most = WIDTH - 2 - half;
     fprintf(c->f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">",
             fmin(fmax(x_of(c, at), LEFT - 5 + half), most), HEIGHT - BOTTOM + 18);
-    page_text(c->f, text);
+    mri_page_text(c->f, text);
     fputs("</text>\n", c->f);
 }
 
 /* ---- lines ---- */
 
-static bool is_point(const chart_line *l, size_t i) { return isfinite(l->x[i]) && isfinite(l->y[i]); }
+static bool is_point(const mri_chart_line *l, size_t i) { return isfinite(l->x[i]) && isfinite(l->y[i]); }
 
-static bool find_range(const chart *about, const chart_line *lines, size_t count, axis *x, axis *y)
+static bool find_range(const mri_chart *about, const mri_chart_line *lines, size_t count, axis *x, axis *y)
 {
     bool found = false;
     for (size_t k = 0; k < count; k++)
@@ -100,7 +100,7 @@ static bool find_range(const chart *about, const chart_line *lines, size_t count
     return found;
 }
 
-static void put_marks(const frame *c, const chart_line *l)
+static void put_marks(const frame *c, const mri_chart_line *l)
 {
     for (size_t i = 0; i < l->count; i++) {
         if (!is_point(l, i)) continue;
@@ -111,9 +111,9 @@ static void put_marks(const frame *c, const chart_line *l)
 }
 
 /* Each `by` points as their mean. */
-static void put_line(const frame *c, const chart_line *l)
+static void put_line(const frame *c, const mri_chart_line *l)
 {
-    const size_t by = (l->count + CHART_POINTS_MOST - 1) / CHART_POINTS_MOST;
+    const size_t by = (l->count + MRI_CHART_POINTS_MOST - 1) / MRI_CHART_POINTS_MOST;
     double x = 0, y = 0, last_x = 0, last_y = 0;
     size_t points = 0, drawn = 0;
     fprintf(c->f, "<polyline class=\"%s%s\" points=\"", l->css, l->dashed ? " dash" : "");
@@ -131,25 +131,25 @@ static void put_line(const frame *c, const chart_line *l)
     fputs("\"/>\n", c->f);
     if (drawn == 1)
         fprintf(c->f, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n", l->css, last_x, last_y);
-    else if (l->marked && l->count <= CHART_MARKS_MOST) put_marks(c, l);
+    else if (l->marked && l->count <= MRI_CHART_MARKS_MOST) put_marks(c, l);
 }
 
-static void put_legend(FILE *f, const chart_line *lines, size_t count)
+static void put_legend(FILE *f, const mri_chart_line *lines, size_t count)
 {
     size_t by = 1;
     fputs("<p>", f);
     for (size_t k = 0; k < count; k++) {
         if (!lines[k].count) continue;
-        page_key(f, lines[k].css, lines[k].label);
-        const size_t mine = (lines[k].count + CHART_POINTS_MOST - 1) / CHART_POINTS_MOST;
+        mri_page_key(f, lines[k].css, lines[k].label);
+        const size_t mine = (lines[k].count + MRI_CHART_POINTS_MOST - 1) / MRI_CHART_POINTS_MOST;
         if (mine > by) by = mine;
     }
     fputs("</p>\n", f);
-    if (by > 1) page_note(f, "Each point is the mean of up to %zu.", by);
+    if (by > 1) mri_page_note(f, "Each point is the mean of up to %zu.", by);
     fputs("</figure>\n", f);
 }
 
-bool chart_lines(FILE *f, const chart *about, const chart_line *lines, size_t count)
+bool mri_chart_lines(FILE *f, const mri_chart *about, const mri_chart_line *lines, size_t count)
 {
     frame c = {.f = f};
     char text[32];
@@ -192,7 +192,7 @@ static double highest(const double *value, size_t part_count, size_t bar_count, 
     return most;
 }
 
-static void put_bar(const frame *c, const chart_part *parts, size_t part_count, const double *value,
+static void put_bar(const frame *c, const mri_chart_part *parts, size_t part_count, const double *value,
                     const char *label, size_t from, size_t to, double left, double width)
 {
     double sum = 0;
@@ -202,18 +202,18 @@ static void put_bar(const frame *c, const chart_part *parts, size_t part_count, 
         const double top = y_of(c, fmin(sum + part, c->y.to)), bottom = y_of(c, fmin(sum, c->y.to));
         fprintf(c->f, "<rect class=\"v %s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"><title>",
                 parts[p].css, left, top, width, bottom - top);
-        page_text(c->f, label);
+        mri_page_text(c->f, label);
         fputs(": ", c->f);
-        page_text(c->f, parts[p].label);
+        mri_page_text(c->f, parts[p].label);
         fprintf(c->f, " %.4g</title></rect>\n", part);
         sum += part;
     }
 }
 
-bool chart_bars(FILE *f, const chart *about, const chart_part *parts, size_t part_count, const double *value,
-                const char *const *label, size_t bar_count)
+bool mri_chart_bars(FILE *f, const mri_chart *about, const mri_chart_part *parts, size_t part_count,
+                    const double *value, const char *const *label, size_t bar_count)
 {
-    const size_t by = (bar_count + CHART_BARS_MOST - 1) / CHART_BARS_MOST;
+    const size_t by = (bar_count + MRI_CHART_BARS_MOST - 1) / MRI_CHART_BARS_MOST;
     if (!bar_count) return false;
     const double most = isfinite(about->y_most) ? about->y_most : highest(value, part_count, bar_count, by);
     if (!(most > 0)) return false;
@@ -232,9 +232,9 @@ bool chart_bars(FILE *f, const chart *about, const chart_part *parts, size_t par
     fputs("<p>", f);
     for (size_t p = 0; p < part_count; p++)
         if (part_count > 1 && mean_part(value, part_count, p, 0, bar_count) > most / 500)
-            page_key(f, parts[p].css, parts[p].label);
+            mri_page_key(f, parts[p].css, parts[p].label);
     fputs("</p>\n", f);
-    if (by > 1) page_note(f, "Each bar is the mean of up to %zu.", by);
+    if (by > 1) mri_page_note(f, "Each bar is the mean of up to %zu.", by);
     fputs("</figure>\n", f);
     return true;
 }

@@ -1,5 +1,5 @@
-/* tools/page/page.c: see page.h. */
-#include "tools/page/page.h"
+/* run/page/page.c: see page.h. */
+#include "run/page/page.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "millrace/formats.h"
-#include "tools/cli/output.h"
+#include "base/number.h"
+#include "millrace/report.h"
 
 static const char style[] =
     ":root{--bg:#fff;--fg:#1c2128;--dim:#59636e;--line:#d1d9e0;--box:#f6f8fa;--a:#0969da;--b:#bc4c00;"
@@ -49,23 +49,24 @@ static const char style[] =
     "solid "
     "var(--line);border-radius:4px;padding:0 .6em}\n";
 
-void page_begin(FILE *f, const char *title)
+void mri_page_begin(FILE *f, const char *title)
 {
     fprintf(f,
             "%s\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
             "content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\"><title>",
-            PAGE_MARK);
-    page_text(f, title);
+            MRI_PAGE_MARK);
+    mri_page_text(f, title);
     fprintf(f, "</title>\n<style>\n%s</style></head>\n<body><h1>", style);
-    page_text(f, title);
+    mri_page_text(f, title);
     fputs("</h1>\n", f);
 }
 
-void page_end(FILE *f) { fputs("</body></html>\n", f); }
+void mri_page_end(FILE *f) { fputs("</body></html>\n", f); }
 
-void page_text(FILE *f, const char *text)
+void mri_page_text(FILE *f, const char *text)
 {
-    for (text = shown_text(text); *text; text++) {
+    char shown[8192];
+    for (text = mr_text_shown(text, shown, sizeof shown); *text; text++) {
         if (*text == '<') fputs("&lt;", f);
         else if (*text == '>') fputs("&gt;", f);
         else if (*text == '&') fputs("&amp;", f);
@@ -74,14 +75,14 @@ void page_text(FILE *f, const char *text)
     }
 }
 
-void page_heading(FILE *f, const char *text)
+void mri_page_heading(FILE *f, const char *text)
 {
     fputs("<h2>", f);
-    page_text(f, text);
+    mri_page_text(f, text);
     fputs("</h2>\n", f);
 }
 
-void page_note(FILE *f, const char *format, ...)
+void mri_page_note(FILE *f, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -89,42 +90,18 @@ void page_note(FILE *f, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fputs("<p class=\"note\">", f);
-    page_text(f, text);
+    mri_page_text(f, text);
     fputs("</p>\n", f);
 }
 
-static void group_digits(const char *digits, char *out)
-{
-    const size_t n = strlen(digits);
-    for (size_t i = 0; i < n; i++) {
-        if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') *out++ = ',';
-        *out++ = digits[i];
-    }
-    *out = '\0';
-}
-
-const char *page_number(double value, char *room)
-{
-    enum { ROOM = 32 };
-    const double size = fabs(value);
-    if (isnan(value)) snprintf(room, ROOM, "-");
-    else if (size >= 1e15 || isinf(value)) snprintf(room, ROOM, "%.3g", value);
-    else if (size >= 1000 || (size >= 100 && value == floor(value))) {
-        char digits[ROOM];
-        snprintf(digits, sizeof digits, "%.0f", value);
-        group_digits(digits, room);
-    } else snprintf(room, ROOM, value == floor(value) ? "%.0f" : "%.3g", value);
-    return room;
-}
-
-void page_key(FILE *f, const char *css, const char *name)
+void mri_page_key(FILE *f, const char *css, const char *name)
 {
     fprintf(f, "<span class=\"key\"><i class=\"%s\"></i>", css);
-    page_text(f, name);
+    mri_page_text(f, name);
     fputs("</span>\n", f);
 }
 
-void page_picture(FILE *f, const char *type, const void *data, size_t bytes, const char *label)
+void mri_page_picture(FILE *f, const char *type, const void *data, size_t bytes, const char *label)
 {
     static const char code[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = data;
@@ -138,47 +115,34 @@ void page_picture(FILE *f, const char *type, const void *data, size_t bytes, con
         fputc(i + 2 < bytes ? code[v & 63] : '=', f);
     }
     fputs("\">", f);
-    page_text(f, label);
+    mri_page_text(f, label);
     fputs("</figure>\n", f);
 }
 
-bool page_may_write(const char *option, const char *path, bool force)
+bool mr_page_may_replace(const char *path)
 {
-    char begin[sizeof PAGE_MARK] = "";
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) return true;
+    char begin[sizeof MRI_PAGE_MARK] = "";
+    const int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    if (path && fd < 0 && errno == ENOENT) return true;
     const ssize_t n = fd >= 0 ? read(fd, begin, sizeof begin - 1) : -1;
     if (fd >= 0) close(fd);
-    if (force || n == 0 || strcmp(begin, PAGE_MARK) == 0) return true;
-    say("--%s %s: this file is there and is no page of millrace report: choose another name, or replace it "
-        "with --force",
-        option, path);
-    return false;
+    return n == 0 || strcmp(begin, MRI_PAGE_MARK) == 0;
 }
 
-static int write_bytes(const char *path, const char *page, size_t bytes, mr_error *err)
-{
-    mr_output *out;
-    mr_output_config cfg;
-    mr_output_defaults(&cfg);
-    cfg.force = true; /* what stands there was looked at before */
-    int rc = mr_output_open(&out, path, &cfg, err);
-    if (rc) return rc;
-    rc = mr_output_write(out, page, bytes, err);
-    if (!rc) return mr_output_commit(out, err);
-    mr_output_abandon(out, false);
-    return rc;
-}
-
-int page_write(const char *path, void (*put)(FILE *f, void *context), void *context, mr_error *err)
+int mri_page_write(const char *path, bool force, mri_page_put *put, void *context, mr_error *err)
 {
     char *page = NULL;
     size_t bytes = 0;
+    mr_output_config cfg;
+    mr_output_defaults(&cfg);
+    cfg.force = force || mr_page_may_replace(path);
     FILE *f = open_memstream(&page, &bytes);
+    const locale_t before = mri_c_numbers_begin();
     if (f) put(f, context);
+    mri_c_numbers_end(before);
     bool whole = f && !ferror(f);
     if (f && fclose(f) != 0) whole = false;
-    const int rc = whole ? write_bytes(path, page, bytes, err)
+    const int rc = whole ? mr_output_whole(path, page, bytes, &cfg, err)
                          : mr_error_set(err, MR_ENOMEM, "out of memory for the page");
     free(page);
     return rc;

@@ -1,27 +1,28 @@
-/* tools/page/timeline.c: see timeline.h. The drawing is a picture of its own inside the page's, stretched
+/* run/page/timeline.c: see timeline.h. The drawing is a picture of its own inside the page's, stretched
  * along the time alone; a script changes which part of the time it shows. Without the script it shows all of
  * it. */
-#include "tools/page/timeline.h"
+#include "run/page/timeline.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/page/page.h"
+#include "run/page/page.h"
 
 enum { ROW_PX = 22, LEFT_PX = 190, WIDTH_PX = 1100, AXIS_PX = 24, TIMES = 5, NAMES_MOST = 128 };
 
 /* ---- spans ---- */
 
-timeline_span *timeline_of_trace(const mr_trace_entry *entries, size_t count)
+mri_timeline_span *mri_timeline_of_trace(const mr_trace_entry *entries, size_t count)
 {
-    timeline_span *out = malloc((count ? count : 1) * sizeof *out);
+    mri_timeline_span *out = malloc((count ? count : 1) * sizeof *out);
     for (size_t i = 0; out && i < count; i++)
-        out[i] = (timeline_span){.track = entries[i].track,
-                                 .name = entries[i].name,
-                                 .from_ms = 1e-6 * (double)entries[i].start_ns,
-                                 .to_ms = 1e-6 * (double)entries[i].end_ns,
-                                 .batch = entries[i].batch == MR_NOWHERE ? NAN : (double)entries[i].batch};
+        out[i] =
+            (mri_timeline_span){.track = entries[i].track,
+                                .name = entries[i].name,
+                                .from_ms = 1e-6 * (double)entries[i].start_ns,
+                                .to_ms = 1e-6 * (double)entries[i].end_ns,
+                                .batch = entries[i].batch == MR_NOWHERE ? NAN : (double)entries[i].batch};
     return out;
 }
 
@@ -33,11 +34,11 @@ typedef struct named_track {
 static size_t find_tracks(const cJSON *events, named_track *out)
 {
     size_t count = 0;
-    for (const cJSON *e = events; e && count < TIMELINE_TRACKS_MOST; e = e->next) {
-        const char *name = json_text_of(e, "name");
-        const char *is = json_text_of(json_member(e, "args"), "name");
+    for (const cJSON *e = events; e && count < MRI_TIMELINE_TRACKS_MOST; e = e->next) {
+        const char *name = mri_json_text_of(e, "name");
+        const char *is = mri_json_text_of(mri_json_member(e, "args"), "name");
         if (name && is && strcmp(name, "thread_name") == 0)
-            out[count++] = (named_track){json_number_of(e, "tid"), is};
+            out[count++] = (named_track){mri_json_number_of(e, "tid"), is};
     }
     return count;
 }
@@ -49,37 +50,37 @@ static const char *track_of(const named_track *tracks, size_t count, double tid)
     return "other";
 }
 
-timeline_span *timeline_of_json(const cJSON *trace, size_t *count)
+mri_timeline_span *mri_timeline_of_json(const cJSON *trace, size_t *count)
 {
-    named_track tracks[TIMELINE_TRACKS_MOST];
-    const cJSON *list = cJSON_IsArray(trace) ? trace : json_member(trace, "traceEvents");
+    named_track tracks[MRI_TIMELINE_TRACKS_MOST];
+    const cJSON *list = cJSON_IsArray(trace) ? trace : mri_json_member(trace, "traceEvents");
     const cJSON *events = cJSON_IsArray(list) ? list->child : NULL;
     const size_t track_count = find_tracks(events, tracks);
     size_t room = 1;
     for (const cJSON *e = events; e; e = e->next) room++;
-    timeline_span *out = malloc(room * sizeof *out);
+    mri_timeline_span *out = malloc(room * sizeof *out);
     *count = 0;
     for (const cJSON *e = events; out && e; e = e->next) {
-        const char *ph = json_text_of(e, "ph"), *name = json_text_of(e, "name");
-        const double from = json_number_of(e, "ts"), length = json_number_of(e, "dur");
+        const char *ph = mri_json_text_of(e, "ph"), *name = mri_json_text_of(e, "name");
+        const double from = mri_json_number_of(e, "ts"), length = mri_json_number_of(e, "dur");
         if (!ph || strcmp(ph, "X") != 0 || !name || !isfinite(from) || !isfinite(length)) continue;
-        out[(*count)++] =
-            (timeline_span){track_of(tracks, track_count, json_number_of(e, "tid")), name, 1e-3 * from,
-                            1e-3 * (from + length), json_number_of(json_member(e, "args"), "batch")};
+        out[(*count)++] = (mri_timeline_span){track_of(tracks, track_count, mri_json_number_of(e, "tid")),
+                                              name, 1e-3 * from, 1e-3 * (from + length),
+                                              mri_json_number_of(mri_json_member(e, "args"), "batch")};
     }
     return out;
 }
 
 static int by_time(const void *a, const void *b)
 {
-    const timeline_span *x = a, *y = b;
+    const mri_timeline_span *x = a, *y = b;
     return (x->from_ms > y->from_ms) - (x->from_ms < y->from_ms);
 }
 
 /* ---- rows ---- */
 
 typedef struct rows {
-    const char *name[TIMELINE_TRACKS_MOST];
+    const char *name[MRI_TIMELINE_TRACKS_MOST];
     int count;
 } rows;
 
@@ -87,7 +88,7 @@ static int row_of(rows *r, const char *track, bool add)
 {
     for (int i = 0; i < r->count; i++)
         if (strcmp(r->name[i], track) == 0) return i;
-    if (!add || r->count == TIMELINE_TRACKS_MOST) return -1;
+    if (!add || r->count == MRI_TIMELINE_TRACKS_MOST) return -1;
     r->name[r->count] = track;
     return r->count++;
 }
@@ -127,15 +128,15 @@ static unsigned hue_of(const char *name)
     return h % 360;
 }
 
-static void put_span(FILE *f, const timeline_span *s, int row, double from, double scale)
+static void put_span(FILE *f, const mri_timeline_span *s, int row, double from, double scale)
 {
     const double width = (s->to_ms - s->from_ms) * scale;
     fprintf(f, "<rect x=\"%.3f\" y=\"%d\" width=\"%.3f\" height=\"%d\" fill=\"hsl(%u,55%%,55%%)\"><title>",
             (s->from_ms - from) * scale, row * ROW_PX + 3, width > 0.2 ? width : 0.2, ROW_PX - 6,
             hue_of(s->name));
-    page_text(f, s->track);
+    mri_page_text(f, s->track);
     fputs(": ", f);
-    page_text(f, s->name);
+    mri_page_text(f, s->name);
     if (isfinite(s->batch)) fprintf(f, ", batch %.0f", s->batch);
     fprintf(f, ", %.3f ms</title></rect>\n", s->to_ms - s->from_ms);
 }
@@ -177,18 +178,18 @@ static void put_short(FILE *f, const char *name)
     enum { SHOWN = 19 };
     char text[SHOWN + 1];
     if (strlen(name) <= SHOWN) {
-        page_text(f, name);
+        mri_page_text(f, name);
         return;
     }
     const char *first = strchr(name, ' '), *second = first ? strchr(first + 1, ' ') : NULL;
     size_t n = second && second - name < SHOWN ? (size_t)(second - name) : SHOWN - 1;
     while (n && ((unsigned char)name[n] & 0xc0) == 0x80) n--; /* not inside of a letter */
     snprintf(text, sizeof text, "%.*s", (int)n, name);
-    page_text(f, text);
+    mri_page_text(f, text);
     fputs("&hellip;", f);
 }
 
-static void put_drawing(FILE *f, const rows *r, const timeline_span *spans, size_t count, double from,
+static void put_drawing(FILE *f, const rows *r, const mri_timeline_span *spans, size_t count, double from,
                         double to)
 {
     const double length = to > from ? to - from : 1e-3;
@@ -201,7 +202,7 @@ static void put_drawing(FILE *f, const rows *r, const timeline_span *spans, size
     for (int i = 0; i < r->count; i++) {
         fprintf(f, "<svg x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\"><title>", i * ROW_PX, LEFT_PX - 8,
                 ROW_PX);
-        page_text(f, r->name[i]);
+        mri_page_text(f, r->name[i]);
         fputs("</title><text x=\"6\" y=\"16\">", f);
         put_short(f, r->name[i]);
         fputs("</text></svg>\n", f);
@@ -226,7 +227,7 @@ typedef struct total {
     double ms, longest_ms;
 } total;
 
-static void add_up(total *t, size_t *count, const timeline_span *s)
+static void add_up(total *t, size_t *count, const mri_timeline_span *s)
 {
     const double ms = s->to_ms - s->from_ms;
     size_t i = 0;
@@ -238,7 +239,7 @@ static void add_up(total *t, size_t *count, const timeline_span *s)
     t[i].longest_ms = fmax(t[i].longest_ms, ms);
 }
 
-static void put_table(FILE *f, const rows *r, const timeline_span *spans, size_t count, double length)
+static void put_table(FILE *f, const rows *r, const mri_timeline_span *spans, size_t count, double length)
 {
     total t[NAMES_MOST];
     size_t n = 0;
@@ -250,23 +251,23 @@ static void put_table(FILE *f, const rows *r, const timeline_span *spans, size_t
         for (size_t i = 0; i < n; i++) {
             if (strcmp(t[i].track, r->name[row]) != 0) continue;
             fputs("<tr><td>", f);
-            page_text(f, t[i].track);
+            mri_page_text(f, t[i].track);
             fputs("<td class=\"l\">", f);
-            page_text(f, t[i].name);
+            mri_page_text(f, t[i].name);
             fprintf(f, "<td>%zu<td>%.1f<td>%.1f<td>%.3f\n", t[i].count, t[i].ms,
                     length > 0 ? 100 * t[i].ms / length : 0, t[i].longest_ms);
         }
     fputs("</table></div>\n", f);
-    if (n == NAMES_MOST) page_note(f, "Only the first %d kinds of spans are in the table.", NAMES_MOST);
+    if (n == NAMES_MOST) mri_page_note(f, "Only the first %d kinds of spans are in the table.", NAMES_MOST);
 }
 
-void timeline_put(FILE *f, timeline_span *spans, size_t count)
+void mri_timeline_put(FILE *f, mri_timeline_span *spans, size_t count)
 {
     rows r = {.count = 0};
     if (!count) return;
     qsort(spans, count, sizeof *spans, by_time);
-    const size_t drawn = count < TIMELINE_SPANS_MOST ? count : TIMELINE_SPANS_MOST;
-    const timeline_span *const at = spans + (count - drawn) / 2;
+    const size_t drawn = count < MRI_TIMELINE_SPANS_MOST ? count : MRI_TIMELINE_SPANS_MOST;
+    const mri_timeline_span *const at = spans + (count - drawn) / 2;
     double to = at[0].to_ms;
     for (size_t i = 0; i < drawn; i++) {
         row_of(&r, at[i].track, true);
@@ -274,8 +275,8 @@ void timeline_put(FILE *f, timeline_span *spans, size_t count)
     }
     qsort(r.name, (size_t)r.count, sizeof r.name[0], by_way);
     if (drawn < count)
-        page_note(f, "%zu of %zu spans, those in the middle: %.4g ms of %.4g.", drawn, count,
-                  to - at[0].from_ms, spans[count - 1].from_ms - spans[0].from_ms);
+        mri_page_note(f, "%zu of %zu spans, those in the middle: %.4g ms of %.4g.", drawn, count,
+                      to - at[0].from_ms, spans[count - 1].from_ms - spans[0].from_ms);
     put_drawing(f, &r, at, drawn, at[0].from_ms, to);
     put_table(f, &r, at, drawn, to - at[0].from_ms);
 }

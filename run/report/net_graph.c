@@ -1,17 +1,18 @@
-/* tools/draw/graph.c: see graph.h.
+/* run/report/net_graph.c: a network as a picture of its layers.
  *
  *     | conv2d 3x3/1 32 relu   32x32x32      896 |
  *                      |                           a line down to the next row
  *     | batch_norm             32x32x32       64 | )
  *                      |                           )  an arc past what does not take it;
  *     | add 3 relu             32x32x32        0 | )  the longer, the further out */
-#include "tools/draw/graph.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "tools/page/page.h"
+#include "base/handle.h"
+#include "millrace/report.h"
+#include "run/page/page.h"
+#include "settings/number_put.h"
 
 enum { ROW = 30, BOX = 22, LEFT = 20, WIDTH = 520, ARCS = 160, TOP = 50 };
 
@@ -51,14 +52,15 @@ static void put_row(FILE *f, mr_point row, const char *css, const char *name, co
         f,
         "<rect class=\"%s\" x=\"%d\" y=\"%g\" width=\"%d\" height=\"%d\" rx=\"4\"/><text x=\"%d\" y=\"%g\">",
         css, LEFT, y, WIDTH, BOX, LEFT + 8, y + 15);
-    page_text(f, name);
+    mri_page_text(f, name);
     fprintf(f, "</text><text x=\"%d\" y=\"%g\">", LEFT + 300, y + 15);
-    page_text(f, shape);
+    mri_page_text(f, shape);
     fprintf(f, "</text><text class=\"n\" x=\"%d\" y=\"%g\">%s</text>\n", LEFT + WIDTH - 8, y + 15, params);
 }
 
-void graph_put(FILE *f, const mr_net *net)
+static void put_graph(FILE *f, void *context)
 {
+    const mr_net *net = context;
     mr_layer_row row;
     uint32_t count = 0, h, w, c;
     char number[32], text[64];
@@ -74,8 +76,8 @@ void graph_put(FILE *f, const mr_net *net)
         width, height, width, height);
     fprintf(f, "<text x=\"%d\" y=\"30\">", LEFT);
     snprintf(text, sizeof text, "%s: ", mr_net_name(net));
-    page_text(f, text);
-    fprintf(f, "%s parameters</text>\n", page_number((double)mr_net_param_count(net), number));
+    mri_page_text(f, text);
+    fprintf(f, "%s parameters</text>\n", mri_number_text((double)mr_net_param_count(net), number));
     for (uint32_t i = 0; mr_net_layer(net, i, &row); i++) {
         if (!row.is_input) put_line(f, row.in, i);
         if (row.takes_two) put_line(f, row.in2, i);
@@ -86,6 +88,13 @@ void graph_put(FILE *f, const mr_net *net)
     }
     for (uint32_t i = 0; mr_net_layer(net, i, &row); i++)
         put_row(f, i + 1, class_of(row.name), row.name, row.output,
-                row.params ? page_number((double)row.params, number) : "");
+                row.params ? mri_number_text((double)row.params, number) : "");
     fputs("</svg>\n", f);
+}
+
+int mr_net_graph_write(const mr_net *net, const char *path, bool force, mr_error *err)
+{
+    MRI_GIVEN(err, net);
+    MRI_GIVEN(err, path);
+    return mri_page_write(path, force, put_graph, (void *)(uintptr_t)net, err);
 }

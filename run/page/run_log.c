@@ -1,5 +1,5 @@
-/* tools/page/run_log.c: see run_log.h. */
-#include "tools/page/run_log.h"
+/* run/page/run_log.c: see run_log.h. */
+#include "run/page/run_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static int read_all(int fd, char **text, size_t *bytes, mr_error *err)
     return mr_error_set(err, MR_ENOMEM, "out of memory");
 }
 
-int run_log_bytes(const char *path, char **text, size_t *bytes, mr_error *err)
+int mri_run_log_bytes(const char *path, char **text, size_t *bytes, mr_error *err)
 {
     struct stat st;
     *text = NULL;
@@ -58,7 +58,7 @@ int run_log_bytes(const char *path, char **text, size_t *bytes, mr_error *err)
 
 /* ---- its lines ---- */
 
-static bool add(run_events *e, const cJSON *node)
+static bool add(mri_run_events *e, const cJSON *node)
 {
     if ((e->count & (e->count - 1)) == 0) { /* full at every power of two */
         const cJSON **more = realloc(e->at, (e->count ? 2 * e->count : 1) * sizeof *more);
@@ -69,7 +69,7 @@ static bool add(run_events *e, const cJSON *node)
     return true;
 }
 
-static bool keep_tree(run_log *r, cJSON *t)
+static bool keep_tree(mri_run_log *r, cJSON *t)
 {
     if ((r->tree_count & (r->tree_count - 1)) == 0) {
         cJSON **more = realloc(r->trees, (r->tree_count ? 2 * r->tree_count : 1) * sizeof *more);
@@ -84,7 +84,7 @@ static bool keep_tree(run_log *r, cJSON *t)
 }
 
 /* Of a file that several runs were appended to the last one counts. */
-static void begin_run(run_log *r, const cJSON *start, const char *text)
+static void begin_run(mri_run_log *r, const cJSON *start, const char *text)
 {
     r->start = start;
     r->start_text = text;
@@ -93,9 +93,9 @@ static void begin_run(run_log *r, const cJSON *start, const char *text)
     r->reports.count = r->steps.count = r->evals.count = r->bad.count = 0;
 }
 
-static bool take_event(run_log *r, const cJSON *line, const char *text)
+static bool take_event(mri_run_log *r, const cJSON *line, const char *text)
 {
-    const char *event = json_text_of(line, "event");
+    const char *event = mri_json_text_of(line, "event");
     if (!event) r->others++;
     else if (strcmp(event, "start") == 0) begin_run(r, line, text);
     else if (strcmp(event, "epoch") == 0 || strcmp(event, "profile_run") == 0) return add(&r->reports, line);
@@ -110,20 +110,20 @@ static bool take_event(run_log *r, const cJSON *line, const char *text)
     return true;
 }
 
-static bool take_line(run_log *r, const char *text, size_t bytes, bool is_last)
+static bool take_line(mri_run_log *r, const char *text, size_t bytes, bool is_last)
 {
     size_t at;
     while (bytes && (text[bytes - 1] == '\r' || text[bytes - 1] == ' ')) bytes--;
     r->lines++;
     if (bytes == 0) return true;
-    cJSON *t = json_read(text, bytes, &at);
+    cJSON *t = mri_json_read(text, bytes, &at);
     if (t) return keep_tree(r, t) && take_event(r, t, text);
     if (is_last && text[0] == '{') r->is_cut = true;
     else if (r->no_json++ == 0) r->no_json_at = r->lines;
     return true;
 }
 
-static int take_lines(run_log *r, size_t bytes, mr_error *err)
+static int take_lines(mri_run_log *r, size_t bytes, mr_error *err)
 {
     const char *at = r->text, *const end = r->text + bytes;
     while (at < end) {
@@ -135,9 +135,9 @@ static int take_lines(run_log *r, size_t bytes, mr_error *err)
     return MR_OK;
 }
 
-int run_log_take(run_log *out, const char *path, char *text, size_t bytes, mr_error *err)
+int mri_run_log_take(mri_run_log *out, const char *path, char *text, size_t bytes, mr_error *err)
 {
-    *out = (run_log){.path = path, .text = text};
+    *out = (mri_run_log){.path = path, .text = text};
     const int rc = take_lines(out, bytes, err);
     if (rc || out->start || out->reports.count) return rc;
     return mr_error_set(
@@ -147,19 +147,19 @@ int run_log_take(run_log *out, const char *path, char *text, size_t bytes, mr_er
         out->lines, out->lines == 1 ? "" : "s", out->no_json, bytes ? "" : " (the file is empty)");
 }
 
-int run_log_read(run_log *out, const char *path, mr_error *err)
+int mri_run_log_read(mri_run_log *out, const char *path, mr_error *err)
 {
     char *text;
     size_t bytes;
-    *out = (run_log){.path = path};
-    int rc = run_log_bytes(path, &text, &bytes, err);
+    *out = (mri_run_log){.path = path};
+    int rc = mri_run_log_bytes(path, &text, &bytes, err);
     out->text = text;
     if (rc) return rc;
-    rc = run_log_take(out, path, text, bytes, err);
+    rc = mri_run_log_take(out, path, text, bytes, err);
     return rc ? at_file(path, err) : MR_OK;
 }
 
-void run_log_free(run_log *r)
+void mri_run_log_free(mri_run_log *r)
 {
     for (size_t i = 0; i < r->tree_count; i++) cJSON_Delete(r->trees[i]);
     free(r->trees);
@@ -168,5 +168,5 @@ void run_log_free(run_log *r)
     free(r->evals.at);
     free(r->bad.at);
     free(r->text);
-    *r = (run_log){.path = NULL};
+    *r = (mri_run_log){.path = NULL};
 }

@@ -1,13 +1,14 @@
-/* tools/facts/stats_page.c: see stats_page.h. */
-#include "tools/facts/stats_page.h"
+/* run/report/set_page.c: writes a page about a data set. set_pictures.c chooses its pictures. */
+#include "run/report/set_page.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/cli/output.h"
-#include "tools/page/chart.h"
-#include "tools/page/page.h"
+#include "base/abi.h"
+#include "run/page/chart.h"
+#include "run/page/page.h"
+#include "settings/number_put.h"
 
 enum { BINS = 30, NAME_ROOM = 512, LABEL_ROOM = 32, CLASSES_CHARTED = 240 };
 
@@ -16,7 +17,7 @@ enum { BINS = 30, NAME_ROOM = 512, LABEL_ROOM = 32, CLASSES_CHARTED = 240 };
 static void put_line(FILE *f, const char *what, const char *text)
 {
     fprintf(f, "<tr><td>%s<td class=\"l\">", what);
-    page_text(f, text);
+    mri_page_text(f, text);
     fputc('\n', f);
 }
 
@@ -27,7 +28,7 @@ static void put_counts(FILE *f, const char *what, const uint64_t *counts, const 
     fprintf(f, "<tr><td>%s<td class=\"l\">", what);
     for (uint32_t k = 0; name(k); k++) {
         if (!counts[k]) continue;
-        fprintf(f, "%s%s %s", any ? ", " : "", page_number((double)counts[k], number), name(k));
+        fprintf(f, "%s%s %s", any ? ", " : "", mri_number_text((double)counts[k], number), name(k));
         any = true;
     }
     fputc('\n', f);
@@ -53,7 +54,7 @@ static void put_summary(FILE *f, const mr_stats *s)
     snprintf(text, sizeof text, "%" PRIu64 "; cannot be read: %" PRIu64 "; withdrawn: %" PRIu64,
              s->count - s->bad, s->bad, mr_source_withdrawn_count(s->src));
     put_line(f, "samples", text);
-    put_line(f, "bytes", size_text((double)s->bytes.total, bytes, sizeof bytes));
+    put_line(f, "bytes", mri_size_text((double)s->bytes.total, bytes, sizeof bytes));
     if (info->image_field >= 0) {
         put_counts(f, "pictures", s->kinds, mr_stats_kind_name);
         if (s->jpegs || s->kinds[2]) put_counts(f, "subsampling", s->samplings, mr_stats_sampling_name);
@@ -67,32 +68,33 @@ static void put_summary(FILE *f, const mr_stats *s)
     fputs("</table></div>\n", f);
 }
 
-static void put_bound(FILE *f, const stats_bound *b)
+static void put_bound(FILE *f, const mr_stats_bound *b)
 {
     char rate[2][LABEL_ROOM];
-    if (!b->by) return;
-    page_heading(f, "What limits a training");
+    if (!b || !b->by) return;
+    mri_page_heading(f, "What limits a training");
     fputs("<p class=\"verdict\">", f);
     if (isfinite(b->step_ms))
-        fprintf(f, "Bound by %s: %s samples/s.</p>\n", stats_bound_name(b),
-                page_number(fmin(b->supply_per_s, b->trainer_per_s), rate[0]));
+        fprintf(f, "Bound by %s: %s samples/s.</p>\n", mr_stats_bound_name(b),
+                mri_number_text(fmin(b->supply_per_s, b->trainer_per_s), rate[0]));
     else
         fprintf(f, "Bound by %s if the device takes more than %s samples/s, else by the device.</p>\n",
-                stats_bound_name(b), page_number(b->supply_per_s, rate[0]));
-    page_note(f,
-              "An estimate from short measurements on this machine: the loader alone gives %s samples/s with "
-              "%" PRIu32 " workers and --augment %s, from memory; on a core a sample takes %.3f ms to decode "
-              "and %.3f ms to read.",
-              page_number(b->loader_per_s, rate[0]), b->workers, b->augment, b->decode_ms, b->read_core_ms);
+                mr_stats_bound_name(b), mri_number_text(b->supply_per_s, rate[0]));
+    mri_page_note(
+        f,
+        "An estimate from short measurements on this machine: the loader alone gives %s samples/s with "
+        "%" PRIu32 " workers and --augment %s, from memory; on a core a sample takes %.3f ms to decode "
+        "and %.3f ms to read.",
+        mri_number_text(b->loader_per_s, rate[0]), b->workers, b->augment, b->decode_ms, b->read_core_ms);
     if (isfinite(b->step_ms))
-        page_note(f, "%s%s%s takes %.3f ms for a step of %" PRIu32 ", %s samples/s alone.",
-                  b->model ? b->model : "The given device", b->model ? " on " : "", b->device, b->step_ms,
-                  b->batch, page_number(b->trainer_per_s, rate[1]));
-    if (b->fits_memory) page_note(f, "The set fits into memory: storage limits the first epoch at most.");
+        mri_page_note(f, "%s%s%s takes %.3f ms for a step of %" PRIu32 ", %s samples/s alone.",
+                      b->model ? b->model : "The given device", b->model ? " on " : "", b->device, b->step_ms,
+                      b->batch, mri_number_text(b->trainer_per_s, rate[1]));
+    if (b->fits_memory) mri_page_note(f, "The set fits into memory: storage limits the first epoch at most.");
     else if (isfinite(b->storage_bytes_per_s))
-        page_note(f, "The set is larger than memory; storage gives %s/s in one thread.",
-                  size_text(b->storage_bytes_per_s, rate[1], sizeof rate[1]));
-    else page_note(f, "The set is larger than memory; the rate of its storage is unknown.");
+        mri_page_note(f, "The set is larger than memory; storage gives %s/s in one thread.",
+                      mri_size_text(b->storage_bytes_per_s, rate[1], sizeof rate[1]));
+    else mri_page_note(f, "The set is larger than memory; the rate of its storage is unknown.");
 }
 
 /* ---- charts ---- */
@@ -105,11 +107,11 @@ static uint64_t bytes_of(const mr_sample_facts *p) { return p->bytes; }
 static void put_histogram(FILE *f, const mr_stats *s, const char *title, const char *unit,
                           uint64_t (*of)(const mr_sample_facts *), const mr_stats_range *r)
 {
-    static const chart_part part = {"samples", "a"};
+    static const mri_chart_part part = {"samples", "a"};
     double value[BINS] = {0};
     char text[BINS][LABEL_ROOM];
     const char *label[BINS];
-    const chart c = {.title = title, .x = unit, .y = "samples", .from_zero = true, .y_most = NAN};
+    const mri_chart c = {.title = title, .x = unit, .y = "samples", .from_zero = true, .y_most = NAN};
     const bool ratio = r->least > 0 && (double)r->most > 8.0 * (double)r->median;
     const double least = ratio ? log((double)r->least) : (double)r->least,
                  most = ratio ? log((double)r->most) : (double)r->most,
@@ -123,15 +125,15 @@ static void put_histogram(FILE *f, const mr_stats *s, const char *title, const c
     const int bins = most > least ? BINS : 1;
     for (int b = 0; b < bins; b++) {
         const double from = least + b * step;
-        label[b] = page_number(round(ratio ? exp(from) : from), text[b]);
+        label[b] = mri_number_text(round(ratio ? exp(from) : from), text[b]);
     }
-    chart_bars(f, &c, &part, 1, value, label, (size_t)bins);
+    mri_chart_bars(f, &c, &part, 1, value, label, (size_t)bins);
 }
 
 static void put_sizes(FILE *f, const mr_stats *s)
 {
     if (s->count == s->bad) return;
-    page_heading(f, "Sizes");
+    mri_page_heading(f, "Sizes");
     fputs("<div class=\"pair\">\n", f);
     if (mr_source_info_of(s->src)->image_field >= 0) {
         put_histogram(f, s, "Width", "pixels", width_of, &s->width);
@@ -139,14 +141,15 @@ static void put_sizes(FILE *f, const mr_stats *s)
     }
     put_histogram(f, s, "Bytes of a sample", "bytes", bytes_of, &s->bytes);
     fputs("</div>\n", f);
-    page_note(f, "A bar begins at its label. Where the largest value is more than 8 times the median, each "
-                 "bar is the same ratio wide.");
+    mri_page_note(f,
+                  "A bar begins at its label. Where the largest value is more than 8 times the median, each "
+                  "bar is the same ratio wide.");
 }
 
 static void put_class_chart(FILE *f, const mr_stats *s)
 {
-    static const chart_part part = {"samples", "a"};
-    const chart c = {
+    static const mri_chart_part part = {"samples", "a"};
+    const mri_chart c = {
         .title = "Samples of each class", .x = "class", .y = "samples", .from_zero = true, .y_most = NAN};
     const uint32_t n = s->classes < CLASSES_CHARTED ? s->classes : CLASSES_CHARTED;
     double value[CLASSES_CHARTED];
@@ -154,51 +157,51 @@ static void put_class_chart(FILE *f, const mr_stats *s)
     const char *label[CLASSES_CHARTED];
     for (uint32_t k = 0; text && k < n; k++) {
         value[k] = (double)s->of_class[k];
-        label[k] = stats_class_name(s, k, text[k], LABEL_ROOM / 2);
+        label[k] = mr_stats_class_name(s, k, text[k], LABEL_ROOM / 2);
     }
-    if (text) chart_bars(f, &c, &part, 1, value, label, n);
+    if (text) mri_chart_bars(f, &c, &part, 1, value, label, n);
     free(text);
-    if (n < s->classes) page_note(f, "The first %" PRIu32 " of %" PRIu32 " classes.", n, s->classes);
-    if (s->empty_classes) page_note(f, "Classes without samples: %" PRIu32 ".", s->empty_classes);
-    if (s->unlabelled) page_note(f, "Samples without a class: %" PRIu64 ".", s->unlabelled);
+    if (n < s->classes) mri_page_note(f, "The first %" PRIu32 " of %" PRIu32 " classes.", n, s->classes);
+    if (s->empty_classes) mri_page_note(f, "Classes without samples: %" PRIu32 ".", s->empty_classes);
+    if (s->unlabelled) mri_page_note(f, "Samples without a class: %" PRIu64 ".", s->unlabelled);
 }
 
 /* ---- pictures ---- */
 
-static void put_row(FILE *f, const mr_stats *s, const shown_row *row, const char *unit)
+static void put_row(FILE *f, const mr_stats *s, const mri_shown_row *row, const char *unit)
 {
     char name[NAME_ROOM], label[2 * NAME_ROOM], number[LABEL_ROOM];
     fputs("<div class=\"pictures\">\n", f);
     for (uint32_t k = 0; k < row->count; k++) {
-        const shown_picture *p = &row->picture[k];
-        stats_sample_name(s, p->sample, name, sizeof name);
+        const mri_shown_picture *p = &row->picture[k];
+        mr_stats_sample_name(s, p->sample, name, sizeof name);
         if (isnan(p->value)) snprintf(label, sizeof label, "%s", name);
-        else snprintf(label, sizeof label, "%s: %s %s", name, page_number(p->value, number), unit);
-        if (p->jpeg) page_picture(f, "image/jpeg", p->jpeg, p->bytes, label);
-        else page_note(f, "%s: its pixels cannot be decoded", label);
+        else snprintf(label, sizeof label, "%s: %s %s", name, mri_number_text(p->value, number), unit);
+        if (p->jpeg) mri_page_picture(f, "image/jpeg", p->jpeg, p->bytes, label);
+        else mri_page_note(f, "%s: its pixels cannot be decoded", label);
     }
     fputs("</div>\n", f);
 }
 
-static void put_classes(FILE *f, const stats_page *p)
+static void put_classes(FILE *f, const mri_set_page *p)
 {
     const mr_stats *s = p->s;
     char name[NAME_ROOM], number[LABEL_ROOM];
     if (s->classes == 0) return;
-    page_heading(f, "Classes");
+    mri_page_heading(f, "Classes");
     put_class_chart(f, s);
     if (mr_source_info_of(s->src)->image_field < 0) return;
     for (uint32_t c = 0; c < s->classes && c < SHOWN_CLASSES; c++) {
         fputs("<h3>", f);
-        page_text(f, stats_class_name(s, c, name, sizeof name));
-        fprintf(f, ", %s</h3>\n", page_number((double)s->of_class[c], number));
+        mri_page_text(f, mr_stats_class_name(s, c, name, sizeof name));
+        fprintf(f, ", %s</h3>\n", mri_number_text((double)s->of_class[c], number));
         put_row(f, s, &p->of_class[c], "");
     }
     if (s->classes > SHOWN_CLASSES)
-        page_note(f, "Pictures of the first %d of %" PRIu32 " classes.", SHOWN_CLASSES, s->classes);
+        mri_page_note(f, "Pictures of the first %d of %" PRIu32 " classes.", SHOWN_CLASSES, s->classes);
 }
 
-static void put_outliers(FILE *f, const stats_page *p)
+static void put_outliers(FILE *f, const mri_set_page *p)
 {
     static const struct {
         const char *title, *unit;
@@ -216,7 +219,7 @@ static void put_outliers(FILE *f, const stats_page *p)
     bool any = false;
     for (int k = 0; k < OUTLIER_KINDS; k++) {
         if (!p->outlier[k].count) continue;
-        if (!any) page_heading(f, "Outliers");
+        if (!any) mri_page_heading(f, "Outliers");
         any = true;
         fprintf(f, "<h3>%s</h3>\n", kinds[k].title);
         put_row(f, p->s, &p->outlier[k], kinds[k].unit);
@@ -226,42 +229,43 @@ static void put_outliers(FILE *f, const stats_page *p)
 static void put_duplicates(FILE *f, const mr_stats *s)
 {
     char name[NAME_ROOM];
-    page_heading(f, "Duplicates");
+    mri_page_heading(f, "Duplicates");
     if (s->duplicates == 0) {
-        page_note(f, "No sample has the bytes of an earlier one.");
+        mri_page_note(f, "No sample has the bytes of an earlier one.");
         return;
     }
-    page_note(
+    mri_page_note(
         f, "Samples with the bytes of an earlier one: %" PRIu64 "; of these in another class: %" PRIu64 ".",
         s->duplicates, s->crossing);
     fputs("<div class=\"wide\"><table><tr><th>sample<th class=\"l\">is\n", f);
     for (uint64_t k = 0; k < s->duplicates && k < MR_STATS_PAIRS; k++) {
         fputs("<tr><td>", f);
-        page_text(f, stats_sample_name(s, s->pair[k][1], name, sizeof name));
+        mri_page_text(f, mr_stats_sample_name(s, s->pair[k][1], name, sizeof name));
         fputs("<td class=\"l\">", f);
-        page_text(f, stats_sample_name(s, s->pair[k][0], name, sizeof name));
+        mri_page_text(f, mr_stats_sample_name(s, s->pair[k][0], name, sizeof name));
         fputc('\n', f);
     }
     fputs("</table></div>\n", f);
     if (s->duplicates > MR_STATS_PAIRS)
-        page_note(f, "The first %d of %" PRIu64 ".", MR_STATS_PAIRS, s->duplicates);
+        mri_page_note(f, "The first %d of %" PRIu64 ".", MR_STATS_PAIRS, s->duplicates);
 }
 
 static void put_shared(FILE *f, const mr_stats *s)
 {
     const mr_stats_shared *h = &s->shared;
     if (h->src)
-        page_note(f,
-                  "Samples of the part to test with that have the bytes of one of these: %" PRIu64
-                  " of %" PRIu64 ".",
-                  h->count, h->of);
-    if (h->bad) page_note(f, "Samples of the part to test with that cannot be read: %" PRIu64 ".", h->bad);
+        mri_page_note(f,
+                      "Samples of the part to test with that have the bytes of one of these: %" PRIu64
+                      " of %" PRIu64 ".",
+                      h->count, h->of);
+    if (h->bad)
+        mri_page_note(f, "Samples of the part to test with that cannot be read: %" PRIu64 ".", h->bad);
 }
 
-void stats_page_put(FILE *f, void *context)
+static void put_all(FILE *f, void *context)
 {
-    const stats_page *p = context;
-    page_begin(f, "A data set, counted by millrace");
+    const mri_set_page *p = context;
+    mri_page_begin(f, "A data set, counted by millrace");
     put_summary(f, p->s);
     put_bound(f, p->bound);
     put_sizes(f, p->s);
@@ -269,5 +273,41 @@ void stats_page_put(FILE *f, void *context)
     put_outliers(f, p);
     put_duplicates(f, p->s);
     put_shared(f, p->s);
-    page_end(f);
+    mri_page_end(f);
+}
+
+/* ---- the public functions ---- */
+
+const char *mr_stats_bound_name(const mr_stats_bound *b)
+{
+    static const char *const names[][2] = {{"step", "the step of the network"},
+                                           {"decode", "decoding"},
+                                           {"read", "reading"},
+                                           {"storage", "storage"}};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (b && b->by && strcmp(b->by, names[k][0]) == 0) return names[k][1];
+    return "";
+}
+
+void mr_stats_page_defaults_sized(mr_stats_page_config *cfg, size_t struct_size)
+{
+    const mr_stats_page_config all = {0};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
+
+int mr_stats_page_write(const mr_stats *s, const mr_stats_page_config *cfg, const char *path, mr_error *err)
+{
+    mr_stats_page_config mine;
+    MRI_GIVEN(err, s);
+    MRI_GIVEN(err, path);
+    mr_stats_page_defaults(&mine);
+    int rc = cfg ? mri_settings_take(&mine, sizeof mine, cfg, "stats_page", err) : MR_OK;
+    if (rc) return rc;
+    mri_set_page *p = calloc(1, sizeof *p);
+    if (!p) return mr_error_set(err, MR_ENOMEM, "out of memory for the page");
+    rc = mri_set_page_take(p, s, &mine, err);
+    if (rc == MR_OK) rc = mri_page_write(path, mine.force, put_all, p, err);
+    mri_set_page_free(p);
+    free(p);
+    return rc;
 }
