@@ -248,6 +248,14 @@ class CheckGraph(unittest.TestCase):
             "base/box.h: struct box has 4 fields and is written by 3 files: "
             "base/one, base/three, base/two",
         )
+        files["base/box.h"] = "struct box { int a, *b; union { struct { int c[2]; } in; int d; }; };\n"
+        self.found(files)  # the members of a union are one field
+        files["base/box.h"] = "struct box { int a, *b; union { struct { int c[2]; } in; int d; }; int e; };\n"
+        self.found(
+            files,
+            "base/box.h: struct box has 4 fields and is written by 3 files: "
+            "base/one, base/three, base/two",
+        )
 
     def test_struct_of_many_members(self):
         grouped = "struct box {{ int a, b[2], c : 1; void (*d)(int, int); struct {{ int x, y; }} e, f; {} }};\n"

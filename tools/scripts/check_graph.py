@@ -149,7 +149,7 @@ def shared_structs(tree, rules):
         writers = judged_writers(struct)
         if len(writers) > limit:
             yield struct.file.room, (
-                f"{struct.file.path}: struct {struct.name} has {len(struct.fields)} "
+                f"{struct.file.path}: struct {struct.name} has {struct.size} "
                 f"fields and is written by {len(writers)} files: {', '.join(writers)}"
             )
 
@@ -182,7 +182,7 @@ def print_grouped(findings):
 
 def print_structs(tree, rules):
     for struct in large_structs(tree, rules.limits["fields-of-a-shared-struct"]):
-        print(f"{struct.name}: {len(struct.fields)} fields ({struct.file.path})")
+        print(f"{struct.name}: {struct.size} fields ({struct.file.path})")
         for unit, fields in sorted(struct.writers.items()):
             print(f"    {unit}: {', '.join(sorted(fields))}")
 

@@ -18,6 +18,7 @@ class Struct:
     def __init__(self, names, file, tokens):
         self.names, self.file, self.name = names, file, names[0]
         self.fields = {}  # name: type as far as one word says it
+        self.alternatives = 0  # fields of unions within that share their place with another field
         self.members = count_members(tokens)
         self.writers = {}  # unit: names of fields
         self.take_fields(tokens)
@@ -28,8 +29,10 @@ class Struct:
         while at < len(tokens):
             token = tokens[at]
             if token == "{" and declaration and ("struct" in declaration or "union" in declaration):
-                end = closing(tokens, at)
+                end, before = closing(tokens, at), len(self.fields)
                 self.take_fields(tokens[at + 1 : end])
+                if "union" in declaration:
+                    self.alternatives += max(len(self.fields) - before - 1, 0)
                 at = end
                 within = True
             elif token == ";" and depth == 0:
@@ -40,6 +43,11 @@ class Struct:
                 depth += (token in "([{") - (token in ")]}")
                 declaration.append(token)
             at += 1
+
+    @property
+    def size(self):
+        """Number of fields; a union counts as one."""
+        return len(self.fields) - self.alternatives
 
     def take_declaration(self, tokens):
         words = [t for t in tokens if t.isidentifier() and t not in KEYWORDS]
@@ -301,11 +309,11 @@ def skip_index(tokens, at):
 
 
 def large_structs(tree, at_least):
-    """Structs of more than at_least fields with their writers: the largest first."""
+    """Structs of more than at_least fields, a union counted as one, with their writers: the largest first."""
     structs = find_structs(tree)
     Writes(tree, structs)
     return sorted(
-        (s for s in set(structs.values()) if len(s.fields) > at_least), key=lambda s: (-len(s.fields), s.name)
+        (s for s in set(structs.values()) if s.size > at_least), key=lambda s: (-s.size, s.name)
     )
 
 
