@@ -20,4 +20,11 @@ static inline size_t mri_utf8_bytes(const unsigned char *s)
     return n;
 }
 
+/* Behind the mark of UTF-8 with which some editors begin a text. */
+static inline const char *mri_skip_mark(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    return s[0] == 0xef && s[1] == 0xbb && s[2] == 0xbf ? text + 3 : text;
+}
+
 #endif

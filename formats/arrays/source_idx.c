@@ -397,6 +397,7 @@ static int open_labels(mr_source *src, idx *x, const char *path, const mr_source
 {
     uint32_t count;
     int rc = read_labels(path, cfg, &x->labels, &count, err);
+    if (!rc) rc = mri_source_add_beside(src, path, err);
     if (rc) return rc;
     if (count != x->images.h.dim[0]) {
         mr_error_set(err, MR_EFORMAT, "%u labels for %u images: these files do not belong together", count,

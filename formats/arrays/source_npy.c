@@ -99,14 +99,22 @@ static int take_labels(const mri_npy_array *x, labels *out, mr_error *err)
     return MR_OK;
 }
 
-static int read_labels(mri_npy_store *s, const char *name, const mr_source_config *cfg, labels *out,
-                       mr_error *err)
+/* In a file of its own? */
+static int note_array(mr_source *src, const mri_npy_store *s, const mri_npy_array *x, mr_error *err)
+{
+    return !src || s->is_zip ? MR_OK : mri_source_add_beside(src, x->path, err);
+}
+
+/* src: NULL where they are only looked at. */
+static int read_labels(mr_source *src, mri_npy_store *s, const char *name, const mr_source_config *cfg,
+                       labels *out, mr_error *err)
 {
     mri_npy_array x;
     *out = (labels){.least = INT32_MAX, .largest = INT32_MIN};
     int rc = mri_npy_array_open(s, name, &x, true, cfg->memory_bytes / 4, err);
     if (rc) return rc;
-    rc = check_labels(&x, err);
+    rc = note_array(src, s, &x, err);
+    if (!rc) rc = check_labels(&x, err);
     out->count = x.a.count;
     if (!rc)
         rc = mri_source_budget(cfg, out->count > UINT64_MAX / 4 ? UINT64_MAX : out->count * 4, x.path, err);
@@ -154,7 +162,7 @@ typedef struct others { /* arrays of classes of other parts */
 static int widen(npy *x, const char *name, labels *range, const mr_source_config *cfg, mr_error *err)
 {
     labels other = {0};
-    const int rc = read_labels(&x->where, name, cfg, &other, err);
+    const int rc = read_labels(NULL, &x->where, name, cfg, &other, err);
     free(other.value);
     if (rc || other.count == 0) return rc;
     if (other.least < range->least) range->least = other.least;
@@ -165,7 +173,7 @@ static int widen(npy *x, const char *name, labels *range, const mr_source_config
 static int open_labels(mr_source *src, npy *x, const char *name, const others *rest,
                        const mr_source_config *cfg, mr_error *err)
 {
-    int rc = read_labels(&x->where, name, cfg, &x->classes, err);
+    int rc = read_labels(src, &x->where, name, cfg, &x->classes, err);
     if (rc) return rc;
     if (x->classes.count != x->count) {
         rc = mr_error_set(err, MR_EFORMAT,
@@ -286,8 +294,8 @@ static int take_targets(npy *x, mri_npy_array *of, const char *key, const mr_sou
 }
 
 /* found: the array that they are, "" where none were asked for. */
-static int open_targets(npy *x, const char *image, const mr_source_config *cfg, char found[NAME_BYTES],
-                        mr_error *err)
+static int open_targets(mr_source *src, npy *x, const char *image, const mr_source_config *cfg,
+                        char found[NAME_BYTES], mr_error *err)
 {
     mri_npy_array of;
     found[0] = '\0';
@@ -296,7 +304,8 @@ static int open_targets(npy *x, const char *image, const mr_source_config *cfg, 
         return mri_npy_no_array(&x->where, cfg->target_key, " with targets", err);
     int rc = mri_npy_array_open(&x->where, found, &of, true, cfg->memory_bytes / 4, err);
     if (rc) return rc;
-    rc = take_targets(x, &of, cfg->target_key, cfg, err);
+    rc = note_array(src, &x->where, &of, err);
+    if (!rc) rc = take_targets(x, &of, cfg->target_key, cfg, err);
     mri_npy_array_close(&of);
     return rc;
 }
@@ -462,7 +471,7 @@ static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!rc && !single[0])
         rc = mri_npy_array_open(&x->where, of.taken, &x->images, false, cfg->memory_bytes / 2, err);
     if (!rc) rc = plan_samples(src, x, cfg, err);
-    if (!rc) rc = open_targets(x, of.taken, cfg, targets, err);
+    if (!rc) rc = open_targets(src, x, of.taken, cfg, targets, err);
     if (!rc) rc = open_classes(src, x, &of, targets, cfg, err);
     if (rc) return rc;
     report_unchecked(src, x, of.taken);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/utf8.h"
 #include "base/util.h"
 #include "formats/remote/remote_url.h"
 
@@ -21,7 +22,8 @@ static const char first_words[] = "millrace mix", first_line[] = "millrace mix 1
 bool mri_mix_magic(const void *head, size_t bytes)
 {
     const size_t len = sizeof first_words - 1;
-    const char *p = head;
+    const char *p = bytes > len ? mri_skip_mark(head) : head;
+    bytes -= (size_t)(p - (const char *)head);
     return bytes > len && memcmp(p, first_words, len) == 0 && p[len] && strchr(" \t\r\n", p[len]);
 }
 
@@ -109,7 +111,8 @@ static int take_lines(mri_mix_file *f, const char *path, mr_error *err)
 {
     int rc = MR_OK;
     size_t number = 1;
-    for (char *line = f->text, *next; !rc && line; line = next, number++) {
+    char *const text = f->text + (mri_skip_mark(f->text) - f->text);
+    for (char *line = text, *next; !rc && line; line = next, number++) {
         char *end = line + strcspn(line, "\n");
         next = *end ? end + 1 : NULL;
         if (end > line && end[-1] == '\r') end--;

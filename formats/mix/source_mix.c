@@ -389,6 +389,14 @@ static void set_common(mr_source *src)
     }
 }
 
+static int take_beside(mr_source *src, const mr_source *one, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t k = 0; !rc && k < one->beside.count; k++)
+        rc = mri_source_add_beside(src, one->beside.path[k], err);
+    return rc;
+}
+
 static int set_shares(mr_source *src, const mri_mix_file *f, mr_error *err)
 {
     const mix *m = src->state;
@@ -422,6 +430,7 @@ static int describe(mr_source *src, const mri_mix_file *f, mr_error *err)
     mix *m = src->state;
     int rc = settle_classes(src, err);
     for (uint32_t k = 0; !rc && k < m->count; k++) rc = add_up(src, &m->part[k], err);
+    for (uint32_t k = 0; !rc && k < m->count; k++) rc = take_beside(src, m->part[k].src, err);
     if (!rc) rc = set_shares(src, f, err);
     if (rc) return rc;
     set_fields(src);

@@ -60,6 +60,20 @@ uint64_t mri_rec_lists_fingerprint(const char *rec_path)
     return print;
 }
 
+/* They may have been read when the index was made. */
+int mri_rec_lists_note(mr_source *src, const char *rec_path, mr_error *err)
+{
+    int rc = MR_OK;
+    for (size_t k = 0; !rc && k < MRI_ARRAY_COUNT(endings); k++) {
+        struct stat st;
+        char *path = companion_path(rec_path, endings[k]);
+        if (!path) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) rc = mri_source_add_beside(src, path, err);
+        free(path);
+    }
+    return rc;
+}
+
 /* ---- text ---- */
 static int wrong_line(mr_error *err, const text *t, const char *line, uint32_t number, const char *expected)
 {

@@ -40,5 +40,7 @@ mri_rec_entry *mri_rec_lists_find(const mri_rec_lists *l, uint64_t index); /* NU
 
 /* A hash that changes when one of these files is created, removed or written. */
 uint64_t mri_rec_lists_fingerprint(const char *rec_path);
+/* The lists that are next to a file are files of the source, too. */
+int mri_rec_lists_note(mr_source *src, const char *rec_path, mr_error *err);
 
 #endif

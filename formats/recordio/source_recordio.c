@@ -79,8 +79,10 @@ static int open_files(mr_source *src, recordio *x, const mr_source_config *cfg, 
     if (rc) return rc;
     mine.no_index_file = cfg->no_index_file || !keep_index;
     uint64_t settings = set->label_at + (cfg->label_key ? MRI_REC_MOST_LABELS : 0);
-    for (uint32_t k = 0; k < files.count; k++)
+    for (uint32_t k = 0; !rc && k < files.count; k++) {
         settings = mri_mix64(settings ^ mri_rec_lists_fingerprint(files.path[k]));
+        rc = mri_rec_lists_note(src, files.path[k], err);
+    }
     const mri_framed_format format = {.name = "recordio",
                                       .version = INDEX_VERSION,
                                       .settings = settings,
@@ -90,7 +92,8 @@ static int open_files(mr_source *src, recordio *x, const mr_source_config *cfg, 
                                       .context = set};
     if (keep_index) mri_filelist_tell(&files, src); /* once */
     set->cfg = cfg;
-    rc = mri_framed_open(&set->framed, &files, &format, &mine, err);
+    if (!rc) rc = mri_framed_open(&set->framed, &files, &format, &mine, err);
+    else mri_filelist_fini(&files);
     set->cfg = NULL;
     mri_rec_gather_fini(&set->gather);
     return rc;

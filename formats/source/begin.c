@@ -127,6 +127,8 @@ void mr_source_close(mr_source *src)
     mri_choice_fini(&src->choice);
     mri_withdrawn_free(src->withdrawn);
     free(src->columns.names);
+    for (uint32_t k = 0; k < src->beside.count; k++) free(src->beside.path[k]);
+    free(src->beside.path);
     free(src->mix);
     mri_remote_view_close(src->view); /* what formats read from goes after them */
     free(src->report);

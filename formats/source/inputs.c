@@ -1,5 +1,7 @@
 /* formats/source/inputs.c: is this file one that a source reads? Asked before something is written over it,
  * by the file itself and not by its name: names have links. And is it still the file that it was? */
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -17,6 +19,18 @@ static bool is_named(const char *path, const struct stat *st)
     return path && *path && stat(path, &in) == 0 && is_same(&in, st);
 }
 
+int mri_source_add_beside(mr_source *src, const char *path, mr_error *err)
+{
+    const uint32_t n = src->beside.count;
+    for (uint32_t k = 0; k < n; k++)
+        if (strcmp(src->beside.path[k], path) == 0) return MR_OK;
+    char **more = realloc(src->beside.path, (n + 1) * sizeof *more);
+    if (more) src->beside.path = more;
+    if (!more || !(more[n] = strdup(path))) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
+    src->beside.count++;
+    return MR_OK;
+}
+
 const char *mri_source_input(const void *context, const struct stat *st)
 {
     const mr_source *src = context;
@@ -26,6 +40,8 @@ const char *mri_source_input(const void *context, const struct stat *st)
     if (is_named(info->path, st)) return info->path;
     for (uint32_t k = 0; k < info->mix_count; k++)
         if (is_named(info->mix[k].path, st)) return info->mix[k].path;
+    for (uint32_t k = 0; k < src->beside.count; k++)
+        if (is_named(src->beside.path[k], st)) return src->beside.path[k];
     for (uint32_t f = 0; f < info->file_count; f++) {
         mr_source_file file;
         if (mr_source_file_at(src, f, &file) != MR_OK) continue;

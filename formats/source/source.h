@@ -121,6 +121,10 @@ struct mr_source {
         const char **names;
         uint32_t count, field;
     } columns;
+    struct { /* files that were read besides those of the samples: labels, lists */
+        char **path;
+        uint32_t count;
+    } beside;
     struct mri_withdrawn *withdrawn; /* withdrawn.h; NULL: no list */
     uint64_t format_count;           /* samples of the data; info.count of them are taken */
     void *state;
@@ -152,6 +156,9 @@ int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *p
 MR_PRINTF(2, 3) void mri_source_tell(mr_source *src, const char *format, ...);
 /* After open(): the lines become the end of info.told. Once. */
 void mri_source_tell_all(mr_source *src);
+
+/* For open(): a file that holds labels, targets or names of the samples, and none of them. Once each. */
+int mri_source_add_beside(mr_source *src, const char *path, mr_error *err);
 
 /* info.parts. taken: MRI_NO_PART where all are taken together. */
 void mri_source_set_parts(mr_source *src, const bool there[MRI_PART_COUNT], mri_part taken);

@@ -2,6 +2,7 @@
 #include "pipeline/card/card.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -437,11 +438,25 @@ static int open_parts(mri_card *c)
     return rc;
 }
 
+/* Other programs do not know the list of withdrawn samples: they would take them. */
+static int check_withdrawn(mri_card *c)
+{
+    uint64_t count = 0;
+    for (uint32_t k = 0; k < c->parts; k++) count += mr_source_withdrawn_count(c->part[k].src);
+    if (!count) return MR_OK;
+    mr_error_set(&c->err, MR_EUNSUPPORTED,
+                 "%" PRIu64 " sample%s withdrawn from the set, and programs that read a card would take %s: "
+                 "convert or export the set, which leaves %s out, and describe that",
+                 count, count == 1 ? " is" : "s are", count == 1 ? "it" : "them", count == 1 ? "it" : "them");
+    return mr_error_at(&c->err, c->set, MR_NOWHERE, MR_NOWHERE);
+}
+
 static int collect(mri_card *c)
 {
     char real[PATH_MAX];
     int rc = find_home(c);
     if (!rc) rc = open_parts(c);
+    if (!rc) rc = check_withdrawn(c);
     if (rc) return rc;
     name_set(c);
     if (c->is_folder) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "pipeline/choose/choosing.h"
 
 enum { CLASSES_NOTED = 20, NAME_MOST = 1000 };
@@ -30,6 +31,7 @@ static void lines_fini(lines *l)
 static int take_lines(lines *l, const char *text, const char *option, mr_error *err)
 {
     size_t most = 1;
+    text = mri_skip_mark(text);
     for (const char *p = text; *p; p++) most += *p == '\n';
     l->text = strdup(text);
     l->line = calloc(most, sizeof *l->line);
@@ -102,8 +104,13 @@ static bool may_be_missing(const mr_choice_config *cfg, const char *name)
 
 static int no_class(const mr_source *src, const char *option, const char *name, mr_error *err)
 {
-    return mr_error_set(err, MR_EFORMAT, "--%s: %s has no class \"%s\"; 'millrace inspect' lists them",
-                        option, mr_source_info_of(src)->path, name);
+    const mr_source_info *info = mr_source_info_of(src);
+    bool commas = false;
+    for (uint32_t k = 0; info->class_names && k < info->class_count; k++)
+        commas |= strchr(info->class_names[k], ',') != NULL;
+    return mr_error_set(
+        err, MR_EFORMAT, "--%s: %s has no class \"%s\"; 'millrace inspect' lists them%s", option, info->path,
+        name, commas && strcmp(option, "only-classes") == 0 ? "; write \\, for a comma in a name" : "");
 }
 
 static bool all_have_names(const mr_source_info *info)
@@ -157,7 +164,9 @@ static int from_list(mri_class_plan *p, const mr_source *src, const char *text, 
     for (uint32_t k = first; !rc && k < p->count; k++) {
         const char *name = l.line[k - first];
         const int at = name[0] ? find(p, name) : -1;
-        rc = check_kept(info, k, name, err);
+        rc = name[0] ? check_kept(info, k, name, err)
+                     : mr_error_set(err, MR_EFORMAT, "--classes-from: line %u is empty: expected a name",
+                                    k - first + 1);
         if (rc) break;
         if (at < 0 || (uint32_t)at >= k) rc = set_name(p, k, name, err);
         else

@@ -43,21 +43,35 @@ static bool number(const char *text, int64_t *out)
     return v >= 0 && v <= INT64_MAX >> shift;
 }
 
-static int parse_condition(mri_condition *t, const char *text, mr_error *err)
+/* Without the blanks around it. */
+static char *trimmed(char *text)
 {
-    const size_t n = strcspn(text, "!<>=~");
+    text += strspn(text, " \t");
+    size_t n = strlen(text);
+    while (n && (text[n - 1] == ' ' || text[n - 1] == '\t')) text[--n] = '\0';
+    return text;
+}
+
+static int parse_condition(mri_condition *t, char *whole, mr_error *err)
+{
+    char *text = trimmed(whole);
+    size_t n = strcspn(text, "!<>=~");
+    char *const op = text + n;
+    while (n && (text[n - 1] == ' ' || text[n - 1] == '\t')) n--;
     size_t f = 0, o = 0;
     while (f < FIELDS && (strlen(fields[f].name) != n || strncmp(fields[f].name, text, n) != 0)) f++;
     if (f == FIELDS)
         return mr_error_set(err, MR_EINVAL,
-                            "--where: expected key, class, label, width, height or bytes, found \"%.*s\"",
+                            "--where: expected key, class, label, width, height or bytes, found \"%.*s\" "
+                            "(write \\, for a comma in a text)",
                             (int)n, text);
-    while (o < OPS && strncmp(ops[o].text, text + n, strlen(ops[o].text)) != 0) o++;
+    while (o < OPS && strncmp(ops[o].text, op, strlen(ops[o].text)) != 0) o++;
     if (o == OPS || !(fields[f].number ? ops[o].number : ops[o].words))
         return mr_error_set(err, MR_EINVAL, "--where: \"%s\": expected %s after %s", text,
                             fields[f].number ? "<, <=, >, >=, = or !=" : "=, !=, ~ or !~ (a pattern)",
                             fields[f].name);
-    const char *value = text + n + strlen(ops[o].text);
+    const char *value = op + strlen(ops[o].text);
+    value += strspn(value, " \t");
     t->field = fields[f].field;
     t->op = ops[o].op;
     if (fields[f].number && !number(value, &t->number))
@@ -75,15 +89,18 @@ int mri_conditions_parse(mri_conditions *c, const char *text, mr_error *err)
     char one[MRI_CONDITION_TEXT + 32];
     c->count = 0;
     for (const char *at = text;; at++) {
-        const size_t n = strcspn(at, ",");
-        if (n >= sizeof one || c->count == MRI_CONDITIONS)
+        size_t n = 0; /* up to the comma; \, is one of the text */
+        for (; *at && *at != ',' && n < sizeof one; at++) {
+            if (at[0] == '\\' && at[1] == ',') at++;
+            one[n++] = *at;
+        }
+        if (n == sizeof one || c->count == MRI_CONDITIONS)
             return mr_error_set(err, MR_EINVAL, "--where: a condition is too long, or there are more than %d",
                                 MRI_CONDITIONS);
-        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        one[n] = '\0';
         const int rc = parse_condition(&c->term[c->count], one, err);
         if (rc) return rc;
         c->count++;
-        at += n;
         if (!*at) return MR_OK;
     }
 }

@@ -129,6 +129,8 @@ static int add_source(mri_manifest *m, const mr_source *src, const char *without
     }
     mr_source_file from;
     if (!rc && mri_source_made_from(src, &from)) return mri_manifest_add(m, from.path, err);
+    for (uint32_t k = 0; !rc && k < src->beside.count; k++)
+        rc = mri_manifest_add(m, src->beside.path[k], err);
     for (uint32_t k = 0; !rc && k < info->mix_count; k++) rc = add_mix_set(m, src, k, without, err);
     if (!rc && info->file_count == 0 && info->mix_count == 0) rc = add_samples(m, src, 0, info->count, err);
     return rc;

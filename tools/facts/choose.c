@@ -73,14 +73,18 @@ static int read_text(char **out, const char *path)
     return f && whole ? *out ? EXIT_DONE : exit_no_memory("the names of classes") : EXIT_FAILED;
 }
 
-/* "a,b": a line for each name. */
+/* "a,b": a line for each name; \, is a comma in one. */
 static int split_list(char **out, const char *list)
 {
     if (!list) return EXIT_DONE;
     *out = strdup(list);
     if (!*out) return exit_no_memory("the names of classes");
-    for (char *p = *out; *p; p++)
-        if (*p == ',') *p = '\n';
+    char *to = *out;
+    for (const char *p = list; *p; p++) {
+        const bool comma = p[0] == '\\' && p[1] == ',';
+        *to++ = comma ? *++p : *p == ',' ? '\n' : *p;
+    }
+    *to = '\0';
     return EXIT_DONE;
 }
 

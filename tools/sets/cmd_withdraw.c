@@ -113,6 +113,12 @@ static int add_wanted(wanted *w, const char *line)
     return w->name[w->count++] ? EXIT_DONE : exit_no_memory("the names of samples");
 }
 
+/* Some editors begin a text with a mark of UTF-8. */
+static const char *behind_mark(const char *line)
+{
+    return line + (strncmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
+}
+
 static int read_keys(wanted *w, const char *path)
 {
     char *line = NULL;
@@ -129,7 +135,7 @@ static int read_keys(wanted *w, const char *path)
         if ((size_t)n != strlen(line)) {
             say("--keys %s: line %zu has a zero byte; expected a name of a sample", path, w->count + 1);
             status = EXIT_FAILED;
-        } else if (n > 0) status = add_wanted(w, line);
+        } else if (n > 0) status = add_wanted(w, w->count == 0 ? behind_mark(line) : line);
     }
     if (!status && ferror(f)) {
         say("--keys %s: %s", path, strerror(errno));

@@ -70,6 +70,16 @@ run 0 inspect r.mrec; out_has "classes   3: round, frame, box"
 run 0 stats r.mrec --quiet; out_has "      21  round"
 run 0 convert s r2.mrec --rename-classes rename --only-classes box,round --where 'class=box' --quiet
 run 0 inspect r2.mrec; out_has "classes   2: round, box"; out_has "samples   10"
+# a mark of UTF-8 in front, as Windows' editors write it; commas and blanks
+mark=$(printf '\357\273\277')
+printf '%sring\tround\r\n' "$mark" >marked; run 0 convert s mark.mrec --rename-classes marked --quiet --force
+run 0 inspect mark.mrec; out_has "classes   4: disc, frame, round, square"
+printf '%sring/00000.jpg\r\n' "$mark" >marked; cp -r s k; run 0 withdraw k --keys marked --quiet; run 0 inspect k; out_has "samples   40"
+printf '%smillrace mix 1\r\n1 s\r\n' "$mark" >mixed.txt; run 0 inspect mixed.txt; out_has "samples   41"
+mkdir c; for name in "tench, Tinca" eel; do cp -r s/ring "c/$name"; done
+run 0 convert c mark.mrec --only-classes 'tench\, Tinca' --quiet --force; run 0 inspect mark.mrec; out_has "classes   1: tench, Tinca"
+run 1 convert c mark.mrec --only-classes 'tench, Tinca' --quiet --force; err_has 'write \, for a comma in a name'
+run 0 convert c mark.mrec --where ' class = tench\, Tinca , key ~ */0000[0-4].jpg' --quiet --force --json; equal "$(number records)" 5
 printf 'ring round\n' >bad; run 1 convert s x.mrec --rename-classes bad; err_has "line 1: expected"
 printf 'cat\tdog\n' >bad; run 1 convert s x.mrec --rename-classes bad; err_has 'no class "cat"'
 run 1 convert s x.mrec --only-classes ring,cat; err_has 'no class "cat"'

@@ -72,6 +72,19 @@ run 0 convert d t.tar --card t.json --quiet; run 0 manifest t.tar --card t2.json
 run 0 export t.tar back --card back/README.md --quiet; present back/README.md
 run 2 convert d u.tar --card e/u.json; absent u.tar
 
+# labels and names of samples in files of their own; a card does not lead other programs to withdrawn samples
+run 0 convert d m.rec --quiet; run 0 manifest m.rec rec.sha --quiet; equal "$(grep -c ' m\.\(rec\|idx\|lst\)$' rec.sha)" 3
+python3 - <<'END'
+header = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
+def put(name, kind, shape, data):
+    open(name, "wb").write(header + f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n" + data)
+put("x_train.npy", "|u1", "(4, 8, 8, 3)", bytes(4 * 192))
+put("y_train.npy", "|u1", "(4,)", bytes([0, 1, 0, 1]))
+END
+run 0 manifest x_train.npy arrays.sha --quiet; equal "$(grep -c ' [xy]_train.npy$' arrays.sha)" 2
+cp -r d private; run 0 withdraw private --where 'key~*/00001.jpg' --quiet
+run 1 manifest private --card private.json --quiet; err_has "withdrawn from the set, and programs that read a card would take them"; absent private.json
+
 # a mix: the pictures of its folders, too
 run 0 convert d m.mrec --quiet; cp -r d/train mixed; printf 'millrace mix 1\n0.5 mixed\n0.5 m.mrec\n' >mix.txt
 run 0 manifest mix.txt mix.sha --quiet; equal "$(grep -vc '^#' mix.sha)" $(($(find mixed -type f -exec echo x \; | wc -l) + 2))
