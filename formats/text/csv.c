@@ -12,6 +12,7 @@
 enum { LINES_LOOKED_AT = 8 };
 static const char separators[] = {'\t', ',', ';', '|'};
 enum { BAR = 3 }; /* only where there is no other: it stands between labels, too */
+enum { BLANK = ' ' };
 
 typedef struct tally { /* of one separator over the first lines */
     uint32_t first, line;
@@ -32,6 +33,7 @@ char mri_csv_separator(const uint8_t *head, size_t bytes)
     tally t[MRI_ARRAY_COUNT(separators)] = {{0, 0, true}, {0, 0, true}, {0, 0, true}, {0, 0, true}};
     uint32_t lines = 0;
     bool quoted = false, empty = true;
+    const bool blanks = bytes && memchr(head, BLANK, bytes);
     for (size_t at = 0; at < bytes && lines < LINES_LOOKED_AT; at++) {
         const uint8_t b = head[at];
         if (b == '"') quoted = !quoted;
@@ -47,6 +49,7 @@ char mri_csv_separator(const uint8_t *head, size_t bytes)
     if (lines == 0) end_line(t, true); /* one line without its end */
     size_t best = 1;
     if (t[0].first + t[1].first + t[2].first == 0 && t[BAR].first > 0) return separators[BAR];
+    if (t[0].first + t[1].first + t[2].first == 0 && blanks) return BLANK;
     for (int want_same = 1; want_same >= 0; want_same--) {
         uint32_t most = 0;
         for (size_t k = 0; k < BAR; k++)
@@ -196,7 +199,7 @@ static int take_quoted(mri_csv *c, mr_error *err)
 
 static bool ends_place(const mri_csv *c, int byte)
 {
-    return byte < 0 || byte == c->separator || byte == '\n' || byte == '\r';
+    return byte < 0 || (byte == c->separator && byte != BLANK) || byte == '\n' || byte == '\r';
 }
 
 static int take_plain(mri_csv *c, mr_error *err)
@@ -247,6 +250,23 @@ int mri_csv_single(const mri_csv *c, uint32_t at, const char *what, mr_error *er
                              at + 1);
 }
 
+/* "my cat.jpg 0": the last blank of the line separates. */
+static int split_at_blank(mri_csv *c, mr_error *err)
+{
+    char *text = c->row + c->place[0];
+    size_t n = c->row_bytes - c->place[0] - 1;
+    while (n && text[n - 1] == BLANK) n--;
+    size_t last = n;
+    while (last && text[last - 1] != BLANK) last--;
+    if (last == 0 || n == 0) return MR_OK;
+    text[n] = '\0';
+    c->row_bytes = c->place[0] + n + 1;
+    const int rc = begin_place(c, err);
+    c->place[c->count - 1] = c->place[0] + (uint32_t)last;
+    while (last && text[last - 1] == BLANK) text[--last] = '\0';
+    return rc;
+}
+
 int mri_csv_next(mri_csv *c, mr_error *err)
 {
     int byte, rc;
@@ -264,6 +284,8 @@ int mri_csv_next(mri_csv *c, mr_error *err)
     c->line = c->text.line;
     for (;;) {
         rc = take_place(c, &byte, err);
+        if (rc) return rc;
+        if (!rc && c->separator == BLANK) rc = split_at_blank(c, err);
         if (rc) return rc;
         if (byte != c->separator) return take_line_end(c, byte, err);
         c->text.at++;

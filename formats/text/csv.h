@@ -1,7 +1,8 @@
 /* formats/text/csv.h: rows of a table in text (RFC 4180), one after the other, with line numbers. Private.
  *
  *   separator   , ; or tab: the one that cuts all of the first lines into equally many pieces, else the most
- *               frequent one; | where the first line has none of these
+ *               frequent one; | where the first line has none of these; else the last blank of each line, of
+ *               which the place in front may have some: "my cat.jpg 0"
  *   quotes      around a whole place, "" inside for one quote; separators and line ends inside belong to it
  *   line ends   \n, \r\n or \r; empty lines are passed over; the last one may lack its end
  *
@@ -25,6 +26,7 @@ typedef struct mri_json_rows { /* json_rows.h */
     struct cJSON *first; /* object, whose keys are the columns */
     uint32_t key_count;
     uint64_t nested; /* columns of this row whose value is no single one, a bit each */
+    char more[80];   /* the first key that the first object lacks, and that nobody reads; "": none */
     uint64_t large;  /* the same of whole numbers of more than 53 bits */
     char *text;      /* of an object */
     size_t bytes, cap;

@@ -24,6 +24,13 @@ int mri_csv_table_add_name(const mr_source *src, mri_names *names, const char *t
     return rc;
 }
 
+bool mri_csv_table_is_unlabelled(const mri_csv_table *t, const mri_csv *c)
+{
+    size_t bytes;
+    mri_csv_trimmed(mri_csv_place(c, t->column.label), &bytes);
+    return bytes == 0 && mri_csv_single(c, t->column.label, "class", NULL) == MR_OK;
+}
+
 int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_csv *c, bool taken,
                             mr_error *err)
 {
@@ -32,8 +39,7 @@ int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_cs
     bool is_new;
     const char *text = mri_csv_trimmed(mri_csv_place(c, t->column.label), &bytes);
     int rc = mri_csv_single(c, t->column.label, "class", err);
-    if (rc || (bytes == 0 && !taken)) return rc;
-    if (bytes == 0) return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
+    if (rc || bytes == 0) return rc; /* such a row is left out */
     rc = mri_csv_table_add_name(src, &t->classes.names, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     if (taken) t->label[t->paths.count - 1] = (int32_t)number;
@@ -89,8 +95,9 @@ static int number_integers(mr_source *src, mri_csv_table *t, const mr_source_con
     for (uint32_t k = 0; k < t->classes.names.count; k++) {
         integer_of(mri_name(&t->classes.names, k), &value);
         if (__builtin_sub_overflow(value, offset, &value) || value < 0)
-            return bad_class(src, t, k, "negative; with a label offset classes can begin elsewhere than at 0",
-                             err);
+            return bad_class(
+                src, t, k,
+                "negative; classes begin elsewhere than at 0 with a label offset (--label-offset -1)", err);
         if (value >= INT32_MAX) return bad_class(src, t, k, "too large: expected less than 2147483647", err);
         if (value > largest) largest = value;
         if (value < least) least = value;

@@ -118,7 +118,7 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
     if (c->count < 2)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected at least two columns (picture and class) between "
-                                 "commas, semicolons or tabs, found one");
+                                 "commas, semicolons, tabs, bars or blanks, found one");
     char targets[256];
     int rc = choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key", "",
                            &t->column.image, err);
@@ -159,6 +159,12 @@ static bool is_usual_name(const char *place, size_t bytes)
     return false;
 }
 
+bool mri_csv_is_known_name(const char *name)
+{
+    return is_usual_name(name, strlen(name)) || mri_csv_is_class_name(name, strlen(name)) ||
+           mri_table_parts_is_name(name);
+}
+
 /* Does it end as a picture's name does? */
 static bool ends_as_picture(const char *place, size_t bytes)
 {
@@ -172,6 +178,12 @@ static bool looks_like_row(const char *row, size_t bytes, char separator, bool h
 {
     uint32_t places = 0;
     bool found = false;
+    if (separator == ' ') { /* only in front of the last one */
+        trim(&row, &bytes);
+        while (bytes && row[bytes - 1] != ' ') bytes--;
+        trim(&row, &bytes);
+        return bytes && ends_as_picture(row, bytes);
+    }
     for (size_t at = 0; at <= bytes; places++) {
         const char *end = memchr(row + at, separator, bytes - at), *place = row + at;
         const size_t n = end ? (size_t)(end - row) - at : bytes - at;

@@ -129,11 +129,12 @@ static int look_at(const mri_csv_table *t, const char *path, uint32_t *size, mr_
 int mri_csv_table_not_there(const mri_csv *c, const char *path, mr_error *err)
 {
     const char *why =
-        strchr(path, '\\') ? "names have / between folders, this one has \\"
+        strchr(path, '\\')
+            ? "names have / between folders, this one has \\: replace them in the table (tr '\\\\' /)"
         : strstr(path, "://")
             ? "addresses are not followed, files only"
             : "paths are relative to the table's folder; a line of column names needs one that is known "
-              "(path, file, ...) or asked for; without folder and ending they are looked for in images/ and "
+              "(path, file, ...) or asked for (--image-key NAME --label-key NAME); without folder and ending they are looked for in images/ and "
               "in a folder that is called like the table";
     return mri_text_error_at(&c->text, err, MR_ENOENT, c->line, "no file %.200s: %s", path, why);
 }
@@ -263,9 +264,11 @@ int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, b
     if (rc) return rc;
     const char *path = mri_name(&t->paths, number);
     if (!is_new)
-        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
-                                 "%.200s stands in line %u already: a file may be named once", path,
-                                 t->line[number]);
+        return mri_text_error_at(
+            &c->text, err, MR_EFORMAT, c->line,
+            "%.200s stands in line %u already: a file may be named once (a row for each box is not "
+            "read: boxes are a field)",
+            path, t->line[number]);
     t->line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
     uint32_t known;
     rc = find_spelling(src, t, number, &known, err);

@@ -71,7 +71,10 @@ typedef struct mri_csv_table {
     mri_rows targets;
     struct {
         uint64_t missing, first_line /* of the first one */, outside;
-    } absent;          /* rows without a file */
+    } absent; /* rows without a file */
+    struct {
+        uint64_t rows, first_line;
+    } unlabelled;      /* rows without a class, which are left out */
     char *real_folder; /* without links; NULL until it is needed, and after reading */
     bool placed;       /* the pictures lie at `place`, as no file the table names is there */
     mri_table_place place;
@@ -86,6 +89,8 @@ int mri_csv_table_no_memory(const mr_source *src, mr_error *err);
 int mri_csv_table_add_name(const mr_source *src, mri_names *names, const char *text, size_t bytes,
                            uint32_t *number, bool *is_new, mr_error *err);
 
+/* Has this row no class? A list is none either, but an error. */
+bool mri_csv_table_is_unlabelled(const mri_csv_table *t, const mri_csv *c);
 /* Are these the first bytes of such a table? */
 bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes);
 /* The same, by the first line alone: among other files of a folder a second line is not enough. */
@@ -95,6 +100,8 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
                          mr_error *err);
 /* The column of pictures, where this row names it; -1: it does not. */
 int mri_csv_find_image(const mri_csv *names, const mr_source_config *cfg);
+/* Has a column of this name a meaning without being asked for: picture, class, part? */
+bool mri_csv_is_known_name(const char *name);
 /* Is it a usual name of a column of classes? y is one, and may as well be a place: not here. */
 bool mri_csv_is_class_name(const char *text, size_t bytes);
 /* From the row of names, and then from every row. */

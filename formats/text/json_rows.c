@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "formats/storage/json_text.h"
+#include "formats/text/csv_table.h"
 
 enum { MOST_LEVELS = 32 };
 
@@ -219,13 +220,17 @@ static int put_names(mri_csv *c, mr_error *err)
     return rc ? rc : c->count ? MR_OK : error_at(c, err, "an object without keys");
 }
 
-/* Keys of the first object in their order. A key that it lacks could be the one that matters. */
+/* Keys of the first object in their order. Of a key that it lacks nothing is read, unless its name says that
+ * it matters. */
 static int put_values(mri_csv *c, const cJSON *object, mr_error *err)
 {
     mri_json_rows *j = &c->json;
     int rc = MR_OK;
     for (const cJSON *m = object->child; m; m = m->next)
-        if (!cJSON_GetObjectItemCaseSensitive(j->first, m->string))
+        if (cJSON_GetObjectItemCaseSensitive(j->first, m->string)) continue;
+        else if (!mri_csv_is_known_name(m->string)) {
+            if (!j->more[0]) mr_text_shown(m->string, j->more, sizeof j->more);
+        } else
             return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                      "JSON: key %.80s is not in the first object: write all keys into each",
                                      m->string);

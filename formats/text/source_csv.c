@@ -91,6 +91,10 @@ static int add_row(mr_source *src, mri_csv_table *t, const mri_csv *c, bool firs
         return t->column.labelled && (part == MRI_TRAIN || part == MRI_VALIDATION)
                    ? mri_csv_table_add_class(src, t, c, false, err)
                    : MR_OK;
+    if (t->column.labelled && mri_csv_table_is_unlabelled(t, c)) {
+        if (!t->unlabelled.rows++) t->unlabelled.first_line = c->line;
+        return MR_OK;
+    }
     rc = mri_csv_table_add_path(src, t, c, first, cfg, err);
     if (!rc && t->column.labelled) rc = mri_csv_table_add_class(src, t, c, true, err);
     if (!rc && t->numbers.count) rc = mri_table_numbers_add(&t->numbers, c, err);
@@ -111,6 +115,15 @@ static int read_rows(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_sour
         if (!rc) rc = add_row(src, t, c, false, cfg, err);
     }
     if (rc != MR_EEND) return rc;
+    if (c->json.more[0])
+        mri_source_tell(src, "left out: keys that the first object of the table lacks (%s)", c->json.more);
+    if (t->paths.count == 0 && t->unlabelled.rows)
+        return mri_error_place(
+            err,
+            mr_error_set(err, MR_EFORMAT,
+                         "no row has a class in column %u: name another column (--label-key)",
+                         t->column.label + 1),
+            src->path, MR_NOWHERE, MR_NOWHERE);
     if (t->paths.count == 0)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "column names and no rows below"),
                                src->path, MR_NOWHERE, MR_NOWHERE);
@@ -139,6 +152,7 @@ static void forget_rows(mri_csv_table *t)
     mri_table_numbers_fini(&t->numbers);
     mri_csv_named_fini(&t->named);
     t->absent.missing = t->absent.first_line = t->absent.outside = 0;
+    t->unlabelled.rows = t->unlabelled.first_line = 0;
 }
 
 /* ---- the source ---- */
@@ -298,6 +312,10 @@ static int read_table(mr_source *src, mri_csv_table *t, const mr_source_config *
     t->folder = -1;
     free(t->real_folder);
     t->real_folder = NULL;
+    if (t->unlabelled.rows)
+        mri_source_tell(src, "left out: %llu row%s of the table without a class, the first in line %llu",
+                        (unsigned long long)t->unlabelled.rows, t->unlabelled.rows == 1 ? "" : "s",
+                        (unsigned long long)t->unlabelled.first_line);
     mri_names_seal(&t->paths);
     mri_names_fini(&t->normal);
     tell(src, t);

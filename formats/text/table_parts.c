@@ -69,6 +69,15 @@ static int add_usual(mri_table_parts *p, const mri_csv *c, const mri_table_used 
     return rc;
 }
 
+bool mri_table_parts_is_name(const char *name)
+{
+    const size_t bytes = strlen(name);
+    bool found = is_one_of(name, bytes, word_columns, MRI_ARRAY_COUNT(word_columns));
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(yes_columns); k++)
+        found |= is_text(name, bytes, yes_columns[k].name);
+    return found;
+}
+
 /* "NAME" or "NAME=VALUE"; of a table without names the number of a column, from 1. */
 static int find_asked(mri_table_parts *p, const mri_csv *c, bool header, const char *key, int *at,
                       mr_error *err)

@@ -55,6 +55,8 @@ typedef struct mri_table_used { /* columns with another use; -1: missing */
     const mri_table_numbers *numbers;
 } mri_table_used;
 
+/* Is a column of this name looked at without being asked for? */
+bool mri_table_parts_is_name(const char *name);
 /* From the first row, which has names where `header`. key: mr_source_config.split_key. */
 int mri_table_parts_choose(mri_table_parts *p, const mri_csv *c, bool header, const char *key,
                            const mri_table_used *used, mr_error *err);

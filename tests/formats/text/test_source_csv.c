@@ -129,6 +129,10 @@ static void columns_and_separators(void **state)
     expect("label,path,y\n0,a.jpg,4\n0,b.jpg,6\n", "path", "3", "a.jpg b.jpg ", "4 6 ");
     expect("path|label\nb.jpg|1\n\"in/e,1.jpg\"|0\n", NULL, NULL, "b.jpg in/e,1.jpg ", "1 0 ");
     expect("path,label\na.jpg,3.0\nb.jpg,10.00\n", NULL, NULL, "a.jpg b.jpg ", "3 10 ");
+    mrt_write_file(mrt_path("t/my photo.jpg"), jpeg, sizeof jpeg);
+    expect("a.jpg 3\r\nmy photo.jpg  0 \nb.jpg 0", NULL, NULL, "a.jpg my photo.jpg b.jpg ", "3 0 0 ");
+    MRT_EQ(unlink(mrt_path("t/my photo.jpg")), 0);
+    refuse("a.jpg 3\nb.jpg\n", MR_EFORMAT, "line 2:", "expected 2 columns");
 }
 
 /* Objects of JSON are rows, one after the other or in a list. */
@@ -142,6 +146,10 @@ static void rows_of_json(void **state)
            "kind", "a.jpg b.jpg ", "1 0 ");
     expect("[{\"image\":\"a.jpg\",\"y\":true},{\"image\":\"b.jpg\",\"y\":false}]", NULL, NULL, "a.jpg b.jpg ",
            "1 0 ");
+    expect("{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\",\"label\":0,\"note\":[3]}", NULL, NULL,
+           "a.jpg b.jpg ", "1 0 ");
+    expect("{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\"}\n{\"file\":\"d.jpg\",\"label\":null}",
+           NULL, NULL, "a.jpg ", "1 ");
     static const struct {
         const char *text, *line, *why;
     } bad[] = {
@@ -149,7 +157,6 @@ static void rows_of_json(void **state)
         {"{\"file\":[\"a.jpg\"],\"label\":1}", "line 1:", "the picture in column 1 is a list"},
         {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\",\"class\":2}",
          "line 2:", "key class is not in the first object"},
-        {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\"}", "line 2:", "the class is empty"},
         {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\"", "line 2:", "never closed"},
         {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\" 2}", "line 2:", "damaged"},
         {"{\"file\":\"a.jpg\",\"label\":1},{}", "line 1:", "expected an object"},
@@ -207,7 +214,7 @@ static void classes(void **state)
     refuse("path,label\na.jpg,0\nb.jpg,99999999999999999999\n", MR_EFORMAT, "line 3:", "mixed"); /* fits no
                                                                                                     integer at
                                                                                                     all */
-    refuse("path,label\na.jpg,0\nb.jpg, \n", MR_EFORMAT, "line 3:", "class is empty");
+    refuse("path,label\na.jpg,\nb.jpg, \n", MR_EFORMAT, "no row has a class", "--label-key");
 }
 
 static void bad_rows(void **state)
