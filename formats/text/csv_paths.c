@@ -134,8 +134,8 @@ int mri_csv_table_not_there(const mri_csv *c, const char *path, mr_error *err)
         : strstr(path, "://")
             ? "addresses are not followed, files only"
             : "paths are relative to the table's folder; a line of column names needs one that is known "
-              "(path, file, ...) or asked for (--image-key NAME --label-key NAME); without folder and ending they are looked for in images/ and "
-              "in a folder that is called like the table";
+              "(path, file, ...) or asked for (--image-key NAME --label-key NAME); without folder and ending "
+              "they are looked for in images/ and in a folder that is called like the table";
     return mri_text_error_at(&c->text, err, MR_ENOENT, c->line, "no file %.200s: %s", path, why);
 }
 

@@ -21,7 +21,8 @@ static int begin(mri_export_renamed *r, const char *path, const mr_source *src, 
 {
     mr_output_config cfg;
     mr_output_defaults(&cfg);
-    cfg.inputs = &src;
+    r->src = src;
+    cfg.inputs = &r->src;
     cfg.input_count = 1;
     cfg.force = force;
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)

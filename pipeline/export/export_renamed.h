@@ -9,6 +9,7 @@
 
 typedef struct mri_export_renamed { /* {0} is empty */
     char path[4096];
+    const mr_source *src; /* the data, which the output may not replace: looked at until it is closed */
     mr_output *out;
     FILE *lines;
     uint64_t count; /* of samples */

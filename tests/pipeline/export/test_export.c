@@ -113,11 +113,13 @@ static void a_stopped_call_is_continued(void **state)
     MRT_EQ(r.files, SAMPLES - 1);
     MRT_EQ(r.resumed, 3);
     MRT_TRUE(r.bad == 1 && s.bad == 1 && s.done == SAMPLES);
-    MRT_TRUE(is_there(folder, "cat/00000003.png") && is_there(folder, "a/b/00000001.png"));
-    MRT_TRUE(!is_there(folder, "a/b/00000005.png")); /* the damaged one */
+    MRT_TRUE(is_there(folder, "cat/00000003.png") && is_there(folder, "a_b/00000001.png"));
+    MRT_TRUE(!is_there(folder, "a_b/00000005.png")); /* the damaged one */
     MRT_TRUE(is_there(folder, "2/00000002.png"));    /* ".." leads elsewhere */
     MRT_TRUE(is_there(folder, "never"));
-    MRT_TRUE(r.renamed == 0 && !r.names_path[0]); /* samples without names */
+    MRT_EQ(r.renamed, 0); /* samples without names */
+    MRT_EQ(r.renamed_classes, 2);
+    MRT_HAS(r.names_path, "pictures.names.jsonl");
     mr_source_close(src);
 }
 
