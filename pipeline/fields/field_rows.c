@@ -44,12 +44,23 @@ static int place_list(const mri_field_plan *p, const mri_rows *rows, uint32_t i,
     return MR_OK;
 }
 
+/* A text or a string of bytes. */
+static int place_bytes(const mri_field_plan *p, const mri_rows *rows, uint32_t i, const mr_value *v,
+                       mr_error *err)
+{
+    if (v->bytes > p->most) return too_many(p, v->bytes, "bytes", err);
+    if (v->bytes) memcpy(row_at(p, rows, i), v->data, v->bytes);
+    rows->length[i] = (int32_t)v->bytes;
+    return MR_OK;
+}
+
 static int place_plain(const mri_field_plan *p, const mri_rows *rows, uint32_t i, const mr_value *v,
                        mr_error *err)
 {
     uint8_t *row = row_at(p, rows, i);
     if (v->type == MR_TYPE_INT) return memcpy(row, &v->i, sizeof v->i), MR_OK;
     if (v->type == MR_TYPE_FLOAT) return memcpy(row, &v->f, sizeof v->f), MR_OK;
+    if (p->type != MR_TYPE_TENSOR) return place_bytes(p, rows, i, v, err);
     if (v->dtype != p->dtype)
         return mr_error_set(err, MR_EFORMAT, "expected elements of %s, found %s", mr_dtype_name(p->dtype),
                             mr_dtype_name(v->dtype));

@@ -171,10 +171,18 @@ static int wrong_type(const planning *g, const mri_field_plan *p, const char *ex
 static int set_plain(const planning *g, mri_field_plan *p, mr_loader_field_info *out)
 {
     const mr_field *s = &g->info->fields[p->at];
-    if (s->type != MR_TYPE_INT && s->type != MR_TYPE_FLOAT && s->type != MR_TYPE_TENSOR)
-        return wrong_type(g, p, "int, float or tensor");
-    p->dtype = s->type == MR_TYPE_INT ? MR_I64 : s->type == MR_TYPE_FLOAT ? MR_F64 : s->dtype;
     p->varies = s->type == MR_TYPE_TENSOR && s->ndim <= 1;
+    switch (s->type) {
+    case MR_TYPE_INT: p->dtype = MR_I64; break;
+    case MR_TYPE_FLOAT: p->dtype = MR_F64; break;
+    case MR_TYPE_TENSOR: p->dtype = s->dtype; break;
+    case MR_TYPE_TEXT:
+    case MR_TYPE_BYTES:
+        p->dtype = MR_U8;
+        p->varies = true;
+        break;
+    default: return wrong_type(g, p, "int, float, text, bytes or tensor");
+    }
     out->ndim = s->type == MR_TYPE_TENSOR && s->ndim > 1 ? s->ndim : 0;
     memcpy(out->dim, s->dim, out->ndim * sizeof *out->dim);
     return MR_OK;

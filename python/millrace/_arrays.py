@@ -139,7 +139,7 @@ class Batch:
                  the rest of one with its own; -1: it is not mixed. Else None
     share2       float32, (count,), 0 to 1, or None
     affine       float32, (count, 2) with `standardise`: value = pixel * a[0] + a[1]; else None
-    fields       name -> Array, of the fields that the loader was asked for
+    fields       name -> Array, of the fields that the loader was asked for; of a text a list of str, of bytes a list of bytes
     lengths      name -> Array int32 of those whose rows differ in length
     names        what each sample was called where it came from, "" where it has no name
     epoch, step  which batch this is; `last` of its epoch; `global_step` counts from epoch 0
@@ -157,7 +157,7 @@ class Batch:
     ids: Array
     affine: Optional[Array]
     targets: Optional[Array]  # of a finished batch: the targets of a loss
-    fields: Dict[str, Array]
+    fields: Dict[str, Any]
     lengths: Dict[str, Array]
     global_step: int
     counted: int
@@ -201,16 +201,21 @@ class Batch:
             raise MemoryError("no memory for a DLPack tensor")
         return _l.new_capsule(tensor, _LEGACY, _l.CAPSULE_GONE)
 
-    def _rows(self) -> Dict[str, Array]:
-        out: Dict[str, Array] = {}
+    def _rows(self) -> Dict[str, Any]:
+        out: Dict[str, Any] = {}
         for k, (name, kind, varies, dims) in enumerate(self._loader._field_shapes):
-            f = self._view.field[k]
+            f, text = self._view.field[k], self._loader._field_texts.get(name)
+            if text is not None:
+                lengths = (C.c_int32 * self.count).from_address(f.length) if self.count else ()
+                rows = [C.string_at(f.data + i * f.width, n) for i, n in enumerate(lengths)]
+                out[name] = [row.decode("utf-8", "surrogateescape") for row in rows] if text is str else rows
+                continue
             out[name] = Array(self._lease, f.data, kind, (self.count, f.width) + dims if varies else (self.count,) + dims)
         return out
 
     def _row_lengths(self) -> Dict[str, Array]:
         return {name: Array(self._lease, self._view.field[k].length, _I32, (self.count,))
-                for k, (name, _, varies, _) in enumerate(self._loader._field_shapes) if varies}
+                for k, (name, _, varies, _) in enumerate(self._loader._field_shapes) if varies and name not in self._loader._field_texts}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return refuse_copy(self)

@@ -76,12 +76,14 @@ class Source(Loader):
         batch = next(iter(self))
         images = torch.utils.dlpack.from_dlpack(batch.images._capsule(0 if self.planar else PLANES))
         targets = torch.utils.dlpack.from_dlpack(batch.targets._capsule(0))
-        rows = {name: (a.numpy(), batch.lengths[name].tolist() if name in batch.lengths else None) for name, a in batch.fields.items()}
+        rows = {name: (a if isinstance(a, list) else a.numpy(), batch.lengths[name].tolist() if name in batch.lengths else None)
+                for name, a in batch.fields.items()}
         ids: List[int] = batch.ids.tolist()
         samples: List[Any] = []
         for k in range(batch.count):
             target = targets[k] if targets.dim() > 1 else int(targets[k])
-            fields = {name: a[k].copy() if lengths is None else a[k, :lengths[k]].copy() for name, (a, lengths) in rows.items()}
+            fields = {name: a[k] if isinstance(a, list) else a[k].copy() if lengths is None else a[k, :lengths[k]].copy()
+                      for name, (a, lengths) in rows.items()}
             samples.append((images[k], target, fields) if fields else (images[k], target))
         return ids, samples
 

@@ -34,7 +34,7 @@ log = logging.getLogger("millrace")
 
 _LOADER, _SOURCE, _DECODE = (arguments_of("mr_%s_config" % n) for n in ("loader", "source", "decode"))
 _ORDERS, _PIXELS = ({n: k for k, n in enumerate(choices_of(row))} for row in (_LOADER["order"], _DECODE["pixels"]))
-_OF_PIXELS = 3  # a type of fields
+_OF_PIXELS, _TEXTS = 3, {7: bytes, 8: str}  # types of fields
 _CACHES = {"off": 0, "memory": 1, "disk": 2}
 _DEDUPS = {"none": 0, "bytes": 1, "pixels": 2}
 _ROLES = {"plain": 0, "boxes": 1, "box_values": 2, "mask": 3}
@@ -390,6 +390,7 @@ class Loader:
         info = self._source.info
         self._texts = self._texts[:2]
         self._field_names: List[str] = []
+        self._field_texts: Dict[str, type] = {}  # fields that are delivered as lists of these
         for row, f in zip(rows, fields):
             members = {"name": f} if isinstance(f, str) else dict(f)
             asked = members.pop("name", "")
@@ -403,6 +404,9 @@ class Loader:
                 row.role = _one_of("role", _ROLES, "box_values" if role == "values" else role)
             elif k is not None:
                 row.role = _l.quick_lib.mr_field_role(C.byref(info), k)
+            kind = _TEXTS.get(info.fields[k].type) if k is not None and not row.role else None
+            if kind is not None:
+                self._field_texts[asked] = kind
             row.most, row.pad = members.pop("most", 0), members.pop("pad", 0.0)
             pixels = members.pop("pixels", False)
             row.in_pixels = members.pop("in_pixels", pixels)

@@ -22,7 +22,7 @@ from . import _library as _l
 from ._accelerate import enter, imported
 from ._across import ahead as batches_ahead
 from ._arguments import see_count, take_data, take_sampler, tell_once, translate
-from ._arrays import COPY, PLANES, Array, Batch
+from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
@@ -595,8 +595,10 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             return images, target, fields
         return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
 
-    def _field(self, array: Array) -> Any:
-        """Batches finished for a GPU are in memory of the loader's run."""
+    def _field(self, array: Any) -> Any:
+        """Batches finished for a GPU are in memory of the loader's run. Texts are lists."""
+        if isinstance(array, list):
+            return array
         return _apart(array) if not self._gpu else _tensor(array, COPY) if CPYTHON else torch.from_dlpack(array).clone()
 
     def _see_targets(self, batch: Batch) -> None:

@@ -497,6 +497,22 @@ def test_fields_are_delivered(scored):
     assert fields["tokens"].shape == (4, 4) and sorted(fields) == ["score", "tokens", "tokens.length"]
 
 
+def test_texts_and_bytes_are_lists(tmp_path):
+    captions, blobs = ["", "a dog", "ein Bär", "x" * 4096], [b"", b"\0", b"\xff\0\xff", b"abc"]
+    path = str(tmp_path / "captions.mrec")
+    millrace.write_records(path, ({"image": np.full((8, 8, 3), k, "uint8"), "label": 0, "caption": captions[k % 4], "blob": blobs[k % 4]}
+                                  for k in range(10)))
+    asked, want = ["caption", "blob"], {"caption": captions, "blob": blobs}
+    for batch in millrace.Loader(path, batch=4, fields=asked):
+        assert batch.fields == {n: want[n][:batch.count] for n in asked} and batch.lengths == {}
+    assert batch.count == 2
+    assert next(iter(millrace.torch.Loader(path, 4, fields=asked)))[2] == want
+    _, _, fields = next(iter(millrace.torch.Loader(path, 4, augment="resize(4x4)", fields=asked, transform=lambda x: x + 1)))
+    assert fields == want
+    with pytest.raises(millrace.BadSampleError, match="field caption: expected at most 100 bytes, found 4096: raise the field's most"):
+        list(millrace.Loader(path, batch=4, fields=[{"name": "caption", "most": 100}]))
+
+
 def test_batches_as_dicts(scored):
     batch = next(iter(millrace.torch.Loader(scored, 4, fields=["score"], keys=("pixel_values", "labels"))))
     assert sorted(batch) == ["labels", "pixel_values", "score"] and batch["labels"].tolist() == [0, 1, 2, 0]

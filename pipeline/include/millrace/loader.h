@@ -112,8 +112,9 @@ typedef enum mr_role {
 typedef struct mr_loader_field {
     const char *name; /* in the source's schema */
     mr_role role;
-    uint32_t most; /* most elements (boxes) of one sample, when their number differs; a sample with more is a
-                      bad sample. 0: the largest number that the source knows (mr_source_info), or 4,096 */
+    uint32_t most; /* most elements (boxes; bytes of a TEXT or BYTES) of one sample, when their number
+                      differs; a sample with more is a bad sample. 0: the largest number that the source knows
+                      (mr_source_info), or 4,096 */
     double pad; /* value after the last element or box of a row; for MASK, outside of the picture; for a row
                    of fixed length, all of it if its sample is skipped (bad). A number that the dtype
                    represents exactly */

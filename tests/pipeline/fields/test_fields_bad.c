@@ -142,7 +142,7 @@ static void settings_that_cannot_be_are_refused(void **state)
                       "there is no field 'nothing' in the data; there are: image, label, boxes, box_labels");
     mrt_refused_field(src, (mr_loader_field){.name = NULL}, MR_EINVAL, "there are: image");
     mrt_refused_field(src, (mr_loader_field){.name = "image"}, MR_EINVAL,
-                      "field image as plain: expected int, float or tensor, found pixels");
+                      "field image as plain: expected int, float, text, bytes or tensor, found pixels");
     mrt_refused_field(
         src, (mr_loader_field){.name = "tokens", .role = MR_ROLE_BOXES}, MR_EINVAL,
         "field tokens as boxes: expected a tensor of n x 4 or more f32 or f64, found tensor of i32");

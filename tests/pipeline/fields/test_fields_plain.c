@@ -71,6 +71,52 @@ static void a_source_needs_no_pictures(void **state)
     mr_source_close(src);
 }
 
+/* Each row has the bytes of its text, and zeros up to the longest one. */
+static void texts_are_rows_of_bytes(void **state)
+{
+    (void)state;
+    static const mr_field schema[] = {{.name = "caption", .type = MR_TYPE_TEXT},
+                                      {.name = "blob", .type = MR_TYPE_BYTES}};
+    mr_writer *w = mrt_writer("texts", schema, 2, 0);
+    mr_error err = MR_ERROR_INIT;
+    for (uint64_t i = 0; i < N; i++) {
+        const mr_value values[2] = {{.type = MR_TYPE_TEXT, .data = "a caption", .bytes = i % 9},
+                                    {.type = MR_TYPE_BYTES, .data = "\0\377\0", .bytes = i % 4}};
+        MRT_OK(mr_writer_append(w, i, values, &err), &err);
+    }
+    mr_source *src = mrt_written(w, "texts");
+    mr_loader_field fields[] = {{.name = "caption"}, {.name = "blob", .most = 3}};
+    mr_loader_config cfg = mrt_field_settings(fields, 2);
+    mr_loader *l;
+    mr_batch b;
+    cfg.augment = "none";
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    const mr_loader_field_info *info = mr_loader_info_of(l)->field;
+    MRT_TRUE(info[0].varies && info[0].ndim == 0 && info[0].dtype == MR_U8 && info[0].most == 4096);
+    while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
+        for (uint32_t i = 0; i < b.count; i++)
+            for (uint32_t k = 0; k < 2; k++) {
+                const uint8_t *row = (const uint8_t *)b.field[k].data + (size_t)i * b.field[k].width;
+                const uint32_t length = (uint32_t)(b.ids[i] % (k ? 4 : 9));
+                MRT_EQ(b.field[k].length[i], length);
+                MRT_TRUE(b.field[k].width >= length &&
+                         memcmp(row, k ? "\0\377\0" : "a caption", length) == 0);
+                for (uint32_t j = length; j < b.field[k].width; j++) MRT_EQ(row[j], 0);
+            }
+        MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+    }
+    mr_loader_close(l);
+    fields[0].most = 7;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    int rc;
+    while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK)
+        MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+    MRT_EQ(rc, MR_EBADSAMPLE);
+    MRT_HAS(err.text, "field caption: expected at most 7 bytes, found 8: raise the field's most");
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
 static void padding_numbers_are_exact(void **state)
 {
     (void)state;
@@ -117,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_source_needs_no_pictures),
+        cmocka_unit_test(texts_are_rows_of_bytes),
         cmocka_unit_test(padding_numbers_are_exact),
     };
     return mrt_run(tests);
