@@ -330,9 +330,9 @@ section_ranks() {
         # shellcheck disable=SC2086
         run ranks "fast, 2 processes, nccl" 60 $together 2 "$millrace" train "$found" "$@" $once --wire nccl
         # shellcheck disable=SC2086
-        [ -n "$quick" ] || run ranks "exchange, 2 processes" 100 $together 2 "$millrace" bench exchange --devices "$device" --wires auto,nccl \
+        [ -n "$quick" ] || run ranks "exchange, 2 processes" 100 $together 2 "$millrace" bench exchange --devices "$device" --wires shm,nccl \
             --sizes 64K,25M,100M --rounds 5 --json
-        for by in auto nccl; do
+        for by in shm nccl; do
             # shellcheck disable=SC2086
             run ranks "lost process, $by" 90 $together --lose 1 2 "$millrace" train "$found" "$@" --epochs 100000 --wire $by
         done

@@ -58,6 +58,12 @@ static int deal_leaves(struct mri_group_plan *p, const uint32_t *held, mr_error 
                         p->leaves - first, first, p->leaves);
 }
 
+/* Several hosts of several ranks each. */
+static bool are_in_hosts(uint32_t per_host, uint32_t ranks)
+{
+    return per_host > 1 && per_host < ranks && ranks % per_host == 0;
+}
+
 static int make_plan(struct mri_group_plan *p, const mr_group_config *cfg, mr_error *err)
 {
     *p = (struct mri_group_plan){.streams = cfg->streams,
@@ -68,6 +74,9 @@ static int make_plan(struct mri_group_plan *p, const mr_group_config *cfg, mr_er
     if (cfg->wire) p->wire = *cfg->wire;
     p->nccl = cfg->nccl && p->wire.size > 1;
     p->check = cfg->check;
+    p->nccl_optional = p->nccl && cfg->nccl_optional;
+    p->connect_s = cfg->connect_s;
+    p->ranks_per_host = are_in_hosts(cfg->ranks_per_host, p->wire.size) ? cfg->ranks_per_host : 1;
     if (p->nccl && !p->check)
         return mr_error_set(err, MR_EINVAL,
                             "mr_group_open: nccl is set, and check is NULL: expected a function that "
@@ -103,7 +112,14 @@ int mr_group_open(mr_group **out, const mr_group_config *cfg, mr_error *err)
     (*out)->plan = plan;
     (*out)->process = mri_process();
     (*out)->plan.streams = NULL;
+    if ((*out)->no_nccl[0]) (*out)->plan.nccl = false;
     return MR_OK;
+}
+
+bool mr_group_uses_nccl(const mr_group *g, const char **why_not)
+{
+    if (why_not) *why_not = g ? g->no_nccl : "";
+    return g && g->plan.nccl;
 }
 
 int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err)

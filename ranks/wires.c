@@ -477,6 +477,17 @@ static int judge(const joining *j, const outcome *all, mr_wire_choice wanted, mr
     return MR_OK;
 }
 
+/* Blocks of equally many ranks that share memory with each other and with nobody else; else 1. */
+static uint32_t find_per_host(const joining *j, const outcome *all)
+{
+    const uint32_t n = all[0].shared + 1;
+    for (uint32_t r = 0; r < j->size; r++) {
+        const char *first = j->cards[r / n * n].host;
+        if (all[r].shared + 1 != n || strncmp(j->cards[r].host, first, HOST_BYTES) != 0) return 1;
+    }
+    return n;
+}
+
 static int allocate(joining *j, outcome **all, mr_error *err)
 {
     const size_t size = j->size;
@@ -512,7 +523,7 @@ int mri_wires_choose(mri_wires *out, mr_world *world, mri_channel *const *channe
                  .size = mr_world_size(world),
                  .listener = -1};
     outcome *all;
-    *out = (mri_wires){.name = "tcp"};
+    *out = (mri_wires){.name = "tcp", .per_host = 1};
     int rc = allocate(&j, &all, err);
     if (rc == MR_OK) rc = gather_cards(&j, wanted, err);
     if (rc == MR_OK) rc = check_wanted(&j, err);
@@ -524,6 +535,7 @@ int mri_wires_choose(mri_wires *out, mr_world *world, mri_channel *const *channe
             rc = mr_world_gather(world, CALLS, &all[j.rank], sizeof *all, all, err);
         }
         if (rc == MR_OK) rc = judge(&j, all, wanted, out, err);
+        if (rc == MR_OK) out->per_host = find_per_host(&j, all);
     }
     if (rc == MR_OK && wanted == MR_WIRE_NCCL) out->name = "nccl";
     if (rc == MR_OK && (wanted == MR_WIRE_MPI || wanted == MR_WIRE_UCX))

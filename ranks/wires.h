@@ -11,6 +11,7 @@
 
 typedef struct mri_wires {
     const char *name;               /* "tcp", "shm", "shm and tcp", "nccl", "mpi", "ucx" */
+    uint32_t per_host;              /* as mr_world_ranks_per_host() */
     char note[MRI_WIRE_TEXT_BYTES]; /* why ranks of one host have TCP, or "" */
 } mri_wires;
 

@@ -175,6 +175,8 @@ bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes)
 }
 const char *mr_world_wires(const mr_world *w) { return w && w->wires.name ? w->wires.name : ""; }
 mr_wire_choice mr_world_wire(const mr_world *w) { return w ? w->wire : MR_WIRE_AUTO; }
+uint32_t mr_world_ranks_per_host(const mr_world *w) { return w && w->wires.per_host ? w->wires.per_host : 1; }
+double mr_world_meet_s(const mr_world *w) { return w ? w->meet_s : 0; }
 bool mr_world_wire_note(mr_world *w, char *text, size_t text_bytes)
 {
     if (!MRI_IS_OWN(w) || !text || !w->wires.note[0] || atomic_exchange(&w->note_given, true)) return false;

@@ -312,8 +312,10 @@ static uint64_t sum_floats(const mr_trainer *t)
 
 void mr_trainer_link_read_sized(const mr_trainer *t, mr_trainer_link *out)
 {
-    mr_trainer_link all = {.bytes = 0};
+    mr_trainer_link all = {.wire = "", .no_nccl = ""};
     if (t) {
+        const bool by_nccl = mr_group_uses_nccl(t->exchange.group, &all.no_nccl);
+        all.wire = by_nccl ? "nccl" : mr_world_wires(t->cfg.world);
         const mri_plan *plan = &t->team.replicas[0].plan;
         all.bytes = sum_floats(t) * sizeof(float);
         all.latency_ms = 1e3 * t->link.latency_s;

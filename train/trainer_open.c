@@ -226,8 +226,19 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
     return r;
 }
 
-/* With other processes: choose from the network's properties, unless the caller has chosen. What NCCL uses is
- * another network. */
+/* Sums of gradients between GPUs of several processes. */
+static mri_nccl_use nccl_use(const mr_trainer *t)
+{
+    const mr_trainer_config *cfg = &t->cfg;
+    const mr_wire_choice wire = mr_world_wire(cfg->world);
+    if (wire == MR_WIRE_NCCL) return MRI_NCCL_ALWAYS;
+    const bool sums = !cfg->inference && !cfg->crew && !t->team.replicas[0].cfg.local.apart;
+    const bool gpus = strcmp(mr_device_info_of(cfg->devices[0])->kind, "cuda") == 0;
+    return wire == MR_WIRE_AUTO && sums && gpus && cfg->exchange == MR_EXCHANGE_F32 ? MRI_NCCL_IF_POSSIBLE
+                                                                                    : MRI_NCCL_NEVER;
+}
+
+/* With other processes: choose from the network's properties, unless the caller has chosen. */
 static int choose_bucket(mr_trainer *t, mr_error *err)
 {
     const mri_plan *plan = &t->team.replicas[0].plan;
@@ -237,10 +248,11 @@ static int choose_bucket(mr_trainer *t, mr_error *err)
         t->cfg.bucket_bytes = 0; /* gradients are not exchanged, or all at once */
     const bool chosen = t->cfg.bucket_bytes != MR_BUCKET_AUTO;
     if (!chosen) t->cfg.bucket_bytes = USUAL_BUCKET;
-    if (t->team.ranks.size == 1 || t->cfg.inference || cfg->local.apart || t->cfg.crew ||
-        mr_world_wire(t->cfg.world) == MR_WIRE_NCCL)
-        return MR_OK;
-    const int rc = mri_link_speed_measure(&t->link, t->cfg.world, MRI_RANKS_SUMS, bytes, err);
+    if (t->team.ranks.size == 1 || t->cfg.inference || cfg->local.apart || t->cfg.crew) return MR_OK;
+    const int rc = t->exchange.by_nccl
+                       ? mri_exchange_measure(&t->exchange, bytes, &t->link, err)
+                       : mri_link_speed_measure(&t->link, t->cfg.world, MRI_RANKS_SUMS,
+                                                mri_tap_ranks_per_host(&t->exchange.tap), bytes, err);
     if (rc || chosen) return rc;
     t->cfg.bucket_bytes = mri_link_speed_bucket(&t->link, bytes);
     for (uint32_t r = 0; r < t->team.count; r++)
@@ -471,9 +483,11 @@ static int open_parts(mr_trainer *t, mr_error *err)
     t->cfg.parts = NULL;
     if (rc == MR_OK) rc = list_streams(t, err);
     if (rc == MR_OK) rc = agree(t, err);
+    if (rc == MR_OK)
+        rc = mri_exchange_init(&t->exchange, &t->team, t->cfg.exchange, nccl_use(t), t->cfg.trace, err);
     if (rc == MR_OK) rc = choose_bucket(t, err);
-    if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, t->cfg.exchange, t->cfg.trace, err);
     if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
+    t->flights.spans = &t->exchange.spans;
     if (rc == MR_OK) rc = open_stages(t, devices, &replica, err);
     if (rc == MR_OK)
         rc = mri_served_init(&t->served, t->cfg.crew, &t->team, (t->cfg.sync & 255) == MR_SYNC_SERVERS_ASYNC,

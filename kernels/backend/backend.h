@@ -53,6 +53,9 @@ struct mri_group_plan {
     mr_wire wire; /* size 1: nobody */
     bool nccl;    /* with others */
     int (*check)(void *context, mr_error *err);
+    bool nccl_optional;
+    double connect_s;
+    uint32_t ranks_per_host; /* 1: not known, or of no use */
 };
 #define MRI_GROUP_NODES 16u /* of one device at most */
 
@@ -60,6 +63,7 @@ struct mr_group {
     const struct mri_backend *backend; /* a group may be destroyed after its streams */
     uint32_t process;                  /* set by the caller of create */
     struct mri_group_plan plan;        /* set by the caller of create, freed behind destroy */
+    char no_nccl[448];                 /* why its sums do not go by NCCL as nccl_optional has it; else "" */
     uint32_t count;
     mr_stream *streams[]; /* count */
 };

@@ -13,6 +13,8 @@
  * Sums are added in the order of the tree (sum_tree.h), so every device holds the same bits in every run. A
  * stream that failed earlier still arrives, and then the call fails on all of them. Calls of one group meet
  * in the order they were made. */
+#include <stdio.h>
+
 #include "kernels/host/host.h"
 #include "kernels/host/host_wire.h"
 
@@ -62,7 +64,7 @@ static void free_group(struct host_group *g)
 static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_error *err)
 {
     const uint32_t count = plan->count, nodes = plan->node_at[count];
-    if (plan->nccl)
+    if (plan->nccl && !plan->nccl_optional)
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "%s: NCCL sums between GPUs only; choose another wire than nccl",
                             plan->streams[0]->device->name);
@@ -84,6 +86,7 @@ static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_er
     g->base.backend = plan->streams[0]->device->backend;
     g->base.count = count;
     memcpy(g->base.streams, plan->streams, count * sizeof(mr_stream *));
+    if (plan->nccl) snprintf(g->base.no_nccl, sizeof g->base.no_nccl, "NCCL sums between GPUs only");
     *out = &g->base;
     return MR_OK;
 }

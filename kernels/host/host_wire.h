@@ -13,7 +13,14 @@ typedef struct mri_host_wire {
     mri_sum_program root; /* of all of these */
     mri_sum_program *own; /* of this rank's devices' nodes, one for each of its cover */
     uint32_t own_count;
-    bool direct; /* the one node of the one device is what this rank sends */
+    bool direct;       /* the one node of the one device is what this rank sends */
+    uint32_t per_host; /* ranks of a host that add first; 1: none. With them: */
+    uint32_t *host_at; /* hosts + 1: the nodes that host h makes are host_cover[host_at[h] ...) */
+    mr_sum_node *host_cover;
+    mri_sum_program host_root; /* of all of these */
+    mri_sum_program *host_own; /* of this host's ranks' nodes, one for each of its cover */
+    uint32_t host_own_count;
+    float **host_arrays;
     float **arrays;
     mr_piece *send, *receive;
     float *memory; /* grows with the largest sum */

@@ -213,9 +213,9 @@ class TrainSettings(TypedDict, total=False):
                     does not give one (mpirun over several machines)
     meet_wait       time to wait for each other at the start (default 60)
     silence         count a process as lost after this much silence; 0: never; the same in all processes (default 10)
-    wire            how gradients travel between the processes; auto: shared memory within a machine, tcp between machines; shm:
-                    refuse to start if two processes cannot share memory; nccl: from GPU to GPU by NCCL; mpi: messages of Open MPI or
-                    MPICH; ucx: messages of UCX (default auto)
+    wire            how gradients travel between the processes; auto: nccl between GPUs if every process can use it, else shared
+                    memory within a machine, tcp between machines; shm: refuse to start if two processes cannot share memory; nccl:
+                    from GPU to GPU by NCCL; mpi: messages of Open MPI or MPICH; ucx: messages of UCX (default auto)
     elastic         continue when a process is lost while MIN remain, and admit new ones up to MAX; the batch is cut into parts, MAX
                     by default
     leave_out       reject new processes of a machine that lost this many within ten minutes, unless fewer than MIN remain; 0: never
@@ -437,9 +437,9 @@ class EvalSettings(TypedDict, total=False):
                     does not give one (mpirun over several machines)
     meet_wait       time to wait for each other at the start (default 60)
     silence         count a process as lost after this much silence; 0: never; the same in all processes (default 10)
-    wire            how gradients travel between the processes; auto: shared memory within a machine, tcp between machines; shm:
-                    refuse to start if two processes cannot share memory; nccl: from GPU to GPU by NCCL; mpi: messages of Open MPI or
-                    MPICH; ucx: messages of UCX (default auto)
+    wire            how gradients travel between the processes; auto: nccl between GPUs if every process can use it, else shared
+                    memory within a machine, tcp between machines; shm: refuse to start if two processes cannot share memory; nccl:
+                    from GPU to GPU by NCCL; mpi: messages of Open MPI or MPICH; ucx: messages of UCX (default auto)
     precision       precision of activations and their gradients; weights are always f32; tf32: f32 with rounded products; all but
                     f32 on cuda devices only (default f32)
     deterministic   use only GPU algorithms that give the same bits in every run (cpu devices have no others)

@@ -75,6 +75,8 @@ CUresult emu_queue_together(const CUstream *streams, int stream_count, const cha
 /* Begin of every entry point: counts the call, logs it, true when this is the one that must fail. Holds no
  * lock. */
 bool emu_fails(const char *call);
+/* Is this the name that MILLRACE_EMU_HANG gives? */
+bool emu_hangs(const char *operation);
 /* A rule was broken. Text names both operations, or the call and the rule. Prints "emulated CUDA: ..." and
  * aborts, or counts. */
 void emu_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));

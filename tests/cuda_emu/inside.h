@@ -28,8 +28,6 @@
 
 enum emu_order { EMU_EAGER, EMU_LATE, EMU_STARVE, EMU_RANDOM };
 enum emu_order emu_order(void);
-/* Is this the name that MILLRACE_EMU_HANG gives? */
-bool emu_hangs(const char *operation);
 /* A line of the log. */
 void emu_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Number of calls so far. */

@@ -307,7 +307,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     const bool alone = enter(comm, "ncclCommGetAsyncError");
     sched_yield(); /* to whoever would ask meanwhile */
     if (emu_remote_is_lost(comm->remote)) *asyncError = ncclRemoteError;
-    else if (comm->in_progress > 0 || !emu_remote_is_connected(comm->remote)) *asyncError = ncclInProgress;
+    else if (comm->in_progress > 0 || emu_hangs("ncclCommInitRankConfig") ||
+             !emu_remote_is_connected(comm->remote))
+        *asyncError = ncclInProgress;
     if (comm->in_progress > 0) comm->in_progress--;
     if (alone) comm->user = 0;
     return ncclSuccess;

@@ -108,8 +108,9 @@ static void the_deepest_program_has_its_stack(void **state)
 struct market {
     pthread_barrier_t meet;
     const mr_piece *send[MOST_RANKS], *receive[MOST_RANKS];
-    uint32_t ranks;
-    uint64_t bytes[MOST_RANKS]; /* sent by each */
+    uint32_t ranks, per_host;   /* per_host 0: hosts are not known */
+    uint64_t bytes[MOST_RANKS]; /* sent by each, */
+    uint64_t far[MOST_RANKS];   /* and of them to other hosts */
 };
 
 struct trader {
@@ -132,6 +133,7 @@ static int trade(void *context, const mr_piece *send, const mr_piece *receive, m
                               m->send[r][t->rank].bytes, receive[r].bytes);
         else if (receive[r].bytes) memcpy(receive[r].data, m->send[r][t->rank].data, receive[r].bytes);
         m->bytes[t->rank] += send[r].bytes;
+        if (m->per_host && r / m->per_host != t->rank / m->per_host) m->far[t->rank] += send[r].bytes;
     }
     pthread_barrier_wait(&m->meet);
     return rc;
@@ -181,6 +183,7 @@ static void *run_process(void *context)
     cfg.first = p->first;
     cfg.held = p->held;
     cfg.wire = wire.size > 1 ? &wire : NULL;
+    cfg.ranks_per_host = p->trader.market->per_host;
     if (rc == MR_OK) rc = mr_group_open(&group, &cfg, &err);
     for (uint32_t d = 0; d < p->devices; d++) {
         mr_sum_node nodes[MR_SUM_MOST_NODES];
@@ -212,9 +215,9 @@ static void *run_process(void *context)
     return NULL;
 }
 
-static void sum_over(uint32_t ranks, uint32_t leaves, uint64_t count)
+static void sum_over(uint32_t ranks, uint32_t per_host, uint32_t leaves, uint64_t count)
 {
-    struct market market = {.ranks = ranks};
+    struct market market = {.ranks = ranks, .per_host = per_host};
     struct process p[MOST_RANKS] = {{0}};
     float *leaf[MOST_LEAVES], *expected = malloc(count * sizeof *expected);
     uint32_t first = 0;
@@ -255,15 +258,23 @@ static void sums_are_the_same_bits_on_any_processes(void **state)
     static const uint64_t counts[] = {1, 63, 5000, 100003};
     for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (int k = 0; k < 6; k++)
-            sum_over(ranks, ranks + draw(k % 2 ? 20 : 4), counts[(ranks + (uint32_t)k) % 4]);
+            sum_over(ranks, 0, ranks + draw(k % 2 ? 20 : 4), counts[(ranks + (uint32_t)k) % 4]);
+    static const struct {
+        uint32_t ranks, per_host;
+    } hosts[] = {{4, 2}, {6, 2}, {6, 3}, {5, 2}, {4, 4}};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(hosts); i++)
+        for (int k = 0; k < 4; k++)
+            sum_over(hosts[i].ranks, hosts[i].per_host, hosts[i].ranks + draw(k % 2 ? 20 : 4), counts[k]);
 }
 
-/* With one leaf a rank, each sends the same number of bytes as in a ring. */
+/* With one leaf a rank, each sends the same number of bytes as in a ring; if two ranks of a host add first, a
+ * host sends the bytes of one rank of such a ring. */
 static void aligned_ranks_send_no_more_than_a_ring(void **state)
 {
     (void)state;
-    for (uint32_t ranks = 2; ranks <= 4; ranks += 2) {
-        struct market market = {.ranks = ranks};
+    for (uint32_t k = 1; k <= 3; k++) {
+        const uint32_t ranks = k == 1 ? 2 : 4, hosts = 2;
+        struct market market = {.ranks = ranks, .per_host = k == 3 ? ranks / hosts : 0};
         struct process p[MOST_RANKS] = {{0}};
         float *leaf[MOST_RANKS], *expected;
         const uint64_t count = 64000;
@@ -290,7 +301,13 @@ static void aligned_ranks_send_no_more_than_a_ring(void **state)
             const uint64_t broadcast = r ? 0 : (ranks - 1) * count * sizeof(float),
                            ranges = (ranks - 1) * sizeof(mr_sum_node);
             MRT_STR(p[r].wrong, "");
-            MRT_EQ(market.bytes[r], 2 * (ranks - 1) * (count / ranks) * sizeof(float) + broadcast + ranges);
+            if (!market.per_host)
+                MRT_EQ(market.bytes[r],
+                       2 * (ranks - 1) * (count / ranks) * sizeof(float) + broadcast + ranges);
+            else
+                MRT_EQ(market.far[r], 2 * (count / ranks) * sizeof(float) +
+                                          (r ? 0 : market.per_host * count * sizeof(float)) +
+                                          market.per_host * sizeof(mr_sum_node));
         }
         for (uint32_t i = 0; i < ranks; i++) free(leaf[i]);
         free(expected);

@@ -107,8 +107,13 @@ static int open_lane(exchange_run *r, exchange_lane *lane, mr_error *err)
     cfg.leaves = s->parts.all;
     cfg.first = s->parts.first;
     cfg.wire = &wire;
-    cfg.nccl = mr_world_wire(lane->world.world) == MR_WIRE_NCCL;
+    const mr_wire_choice chosen = mr_world_wire(lane->world.world);
+    const bool gpus = strcmp(mr_device_info_of(s->devices[0])->kind, "cuda") == 0;
+    cfg.nccl_optional = chosen == MR_WIRE_AUTO && gpus;
+    cfg.nccl = chosen == MR_WIRE_NCCL || cfg.nccl_optional;
+    cfg.connect_s = mr_world_meet_s(lane->world.world);
     cfg.check = check_world;
+    cfg.ranks_per_host = mr_world_ranks_per_host(lane->world.world);
     return rc ? rc : mr_group_open(&lane->group, &cfg, err);
 }
 
@@ -151,6 +156,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static const char *wire_of(const exchange_lane *lane)
+{
+    return mr_group_uses_nccl(lane->group, NULL) ? "nccl" : mr_world_wires(lane->world.world);
+}
+
 static void report(exchange_run *r, exchange_lane *lane, size_t k, uint32_t rounds, bool json)
 {
     const mr_world *world = lane->world.world;
@@ -159,13 +169,13 @@ static void report(exchange_run *r, exchange_lane *lane, size_t k, uint32_t roun
     const double median = lane->ms[k][rounds / 2], least = lane->ms[k][0];
     if (!json) {
         printf("%6.2f MB over %u ranks%s%s, %u devices here: %8.3f ms (least %.3f), %.2f GB/s\n",
-               1e-6 * (double)r->sizes[k], ranks, ranks > 1 ? " by " : "", mr_world_wires(world),
-               r->s->device_count, median, least, 1e-6 * (double)r->sizes[k] / median);
+               1e-6 * (double)r->sizes[k], ranks, ranks > 1 ? " by " : "", wire_of(lane), r->s->device_count,
+               median, least, 1e-6 * (double)r->sizes[k] / median);
         return;
     }
     json_line j = json_begin(stdout, "bench");
     json_text(&j, "what", "exchange");
-    json_text(&j, "wire", ranks > 1 ? mr_world_wires(world) : NULL);
+    json_text(&j, "wire", ranks > 1 ? wire_of(lane) : NULL);
     json_u64(&j, "bytes", r->sizes[k]);
     json_u64(&j, "ranks", ranks);
     json_u64(&j, "devices", r->s->device_count);

@@ -23,18 +23,6 @@ static int make(const plan_args *a, const plan_link *link, tool_session *s, mr_r
     return status;
 }
 
-/* Of sums by NCCL between processes nothing is measured before they run. Every process finds this by itself,
- * so none waits for another one that has ended. */
-static int check_wire(const rank_args *a)
-{
-    mr_launch at;
-    if (a->wire != MR_WIRE_NCCL || mr_launch_find(&at, NULL) != MR_OK || at.size < 2) return EXIT_DONE;
-    say_as("rank", at.rank);
-    say("plan: the network between the GPUs of several processes is not measured: expected another wire than "
-        "nccl, or one process with --link RATE,LATENCY");
-    return EXIT_MISUSED;
-}
-
 static int run(const void *args)
 {
     plan_args all = *(const plan_args *)args, *a = &all;
@@ -45,7 +33,6 @@ static int run(const void *args)
     plan_link link;
     mr_record *record = NULL;
     int status = plan_link_read(a->link, &link);
-    if (status == EXIT_DONE) status = check_wire(&a->rank);
     if (status) return status;
     status = world_join(&world, &a->rank);
     s.world = world.world;

@@ -169,7 +169,6 @@ static int open_run(profile_run *r)
     p->of.data = mr_source_info_of(s->src)->path;
     p->of.model = s->model->name;
     p->of.ranks = s->world ? mr_world_size(s->world) : 1;
-    p->of.wires = s->world ? mr_world_wires(s->world) : NULL;
     p->of.replicas = s->device_count;
     p->of.device = mr_device_info_of(s->devices[0])->name;
     if (strcmp(mr_device_info_of(s->devices[0])->kind, "cpu") == 0) p->cores = core_count();

@@ -96,7 +96,7 @@ static void exchange_text(const profile_result *p)
     if (p->of.ranks < 2) return;
     if (l->bytes_per_s > 0) mri_size_text(l->bytes_per_s, rate, sizeof rate);
     printf("\nexchange of %s a step between %u ranks by %s, in %u bucket%s; network %.2f ms, %s/s\n",
-           mri_size_text((double)l->bytes, bytes, sizeof bytes), p->of.ranks, p->of.wires, l->buckets,
+           mri_size_text((double)l->bytes, bytes, sizeof bytes), p->of.ranks, l->wire, l->buckets,
            l->buckets > 1 ? "s" : "", l->latency_ms, rate);
     printf("  exposed with prefetch on %.2f ms a step, %.1f %% of the time, %.2f of them for late "
            "ranks; all sums take %.2f ms\n",
@@ -115,7 +115,7 @@ static void exchange_json(json_line *j, const profile_result *p)
     const exposed_exchange e = exposed_of(&p->on.report);
     json_u64(j, "ranks", p->of.ranks);
     if (p->of.ranks < 2) return;
-    json_text(j, "wire", p->of.wires);
+    json_text(j, "wire", p->link.wire);
     report_link_json(j, &p->link);
     json_real(j, "exchange_exposed_ms", e.ms);
     json_real(j, "exchange_late_ms", e.late_ms);

@@ -28,7 +28,6 @@ typedef struct profile_about {
     const char *data, *model, *device;
     uint32_t replicas, workers, batch, h, w, c; /* replicas, workers: of this process; batch: of all */
     uint32_t ranks;
-    const char *wires; /* between them; NULL: one process */
     char io[16];
     bool uses_affine;
     bool free_algorithms; /* a GPU that may take some whose bits change from run to run */

@@ -192,9 +192,9 @@ static void describe(const tool_session *s, plan_result *p)
     p->resident = l->resident_bytes > 0;
     p->copied_bytes = (double)l->device_bytes / (l->prefetch ? 2 : 1); /* of two device slots */
     p->ranks.now.ranks = s->world ? mr_world_size(s->world) : 1;
-    p->ranks.wires = s->world ? mr_world_wires(s->world) : NULL;
     mr_trainer_link link;
     mr_trainer_link_read(s->trainer, &link);
+    p->ranks.wires = s->world ? link.wire : NULL;
     p->ranks.now.link = (plan_link){1e-3 * link.latency_ms, link.bytes_per_s};
 }
 

@@ -119,6 +119,11 @@ static void put_link(const tool_session *s)
     else printf("an average of %s: %.1f ms\n", gradients, l.sum_ms);
 }
 
+static void say_no_nccl(const mr_trainer_link *l)
+{
+    if (l->no_nccl[0]) say("gradients go through the memory of the hosts (wire %s): %s", l->wire, l->no_nccl);
+}
+
 /* Who else there is, and whose gradients are added in which order. */
 static void put_ranks(const train_header *h)
 {
@@ -127,9 +132,12 @@ static void put_ranks(const train_header *h)
     const uint32_t ranks = w ? mr_world_size(w) : 1, threads = mr_device_info_of(s->devices[0])->threads;
     uint32_t hosts = ranks > 0;
     for (uint32_t r = 1; r < ranks; r++) hosts += strcmp(mr_world_host(w, r), mr_world_host(w, r - 1)) != 0;
+    mr_trainer_link link;
+    mr_trainer_link_read(s->trainer, &link);
+    say_no_nccl(&link);
     if (ranks > 1)
         printf("ranks    %u, started by %s, on %u host%s (%s%s), wire %s\n", ranks, starter(h->world), hosts,
-               hosts > 1 ? "s" : "", mr_world_host(w, 0), hosts > 1 ? ", ..." : "", mr_world_wires(w));
+               hosts > 1 ? "s" : "", mr_world_host(w, 0), hosts > 1 ? ", ..." : "", link.wire);
     put_exchange(s, ranks);
     if (ranks > 1) put_link(s);
     if (s->part.parts || ranks > 1)
@@ -252,10 +260,10 @@ void train_header_json(const train_header *h)
     json_u64(&j, "replica_devices", s->device_count / session_replicas(s));
     json_text(&j, "place", s->part.place);
     json_u64(&j, "ranks", h->world->world ? mr_world_size(h->world->world) : 1);
-    if (h->world->world && mr_world_size(h->world->world) > 1)
-        json_text(&j, "wire", mr_world_wires(h->world->world));
     mr_trainer_link link;
     mr_trainer_link_read(s->trainer, &link);
+    say_no_nccl(&link);
+    if (h->world->world && mr_world_size(h->world->world) > 1) json_text(&j, "wire", link.wire);
     report_link_json(&j, &link);
     json_u64(&j, "servers", mr_crew_servers(s->crew));
     json_u64(&j, "parts", s->parts.all);

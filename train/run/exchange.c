@@ -8,16 +8,45 @@
  * Each replica has a stream for it, so that the sum of one bucket runs while backward computes the next. A
  * sum is the same bits whether it is taken in pieces or at once. A single replica has nobody to tell: no
  * streams, no group. With other processes there is one even so. Where NCCL sums between the processes,
- * nothing passes the tap. */
+ * nothing passes the tap: spans of sums are then those of the streams (mri_sum_spans). */
 #include "train/run/exchange.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
 #include "train/run/worker.h"
 
-int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace *trace, mr_error *err)
+enum { ROUNDS = 5, FEW_FLOATS = 64, LEAST_BYTES = 64 << 10, MOST_BYTES = 8 << 20 };
+
+static int open_group(mri_exchange *x, mri_nccl_use nccl, mr_error *err)
+{
+    const mri_team *team = x->team;
+    const mr_wire wire = mri_tap_wire(&x->tap);
+    mr_group_config cfg;
+    mr_group_defaults(&cfg);
+    cfg.nccl = nccl != MRI_NCCL_NEVER && team->ranks.size > 1;
+    cfg.nccl_optional = nccl == MRI_NCCL_IF_POSSIBLE;
+    cfg.connect_s = mr_world_meet_s(team->ranks.world);
+    cfg.check = mri_tap_check;
+    cfg.streams = x->streams;
+    cfg.count = team->count;
+    cfg.leaves = team->parts.all;
+    cfg.first = team->parts.first;
+    cfg.held = team->parts.of_device;
+    cfg.wire = &wire;
+    cfg.ranks_per_host = mri_tap_ranks_per_host(&x->tap);
+    const int rc = mr_group_open(&x->group, &cfg, err);
+    if (rc && cfg.nccl) mri_ranks_fail(&team->ranks, err); /* the others may wait inside of NCCL */
+    x->by_nccl = mr_group_uses_nccl(x->group, NULL);
+    return rc;
+}
+
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mri_nccl_use nccl, mr_trace *trace,
+                      mr_error *err)
 {
     const uint32_t n = team->count;
     int rc = MR_OK;
     *x = (mri_exchange){.team = team,
-                        .by_nccl = team->ranks.size > 1 && mr_world_wire(team->ranks.world) == MR_WIRE_NCCL,
                         .exchange_link_count = n,
                         .exchange_links = calloc(n, sizeof *x->exchange_links),
                         .streams = calloc(n, sizeof(mr_stream *)),
@@ -32,21 +61,9 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace
         x->streams[r] = x->exchange_links[r].stream;
     }
     if (rc == MR_OK) rc = mri_tap_init(&x->tap, team->ranks.world, how, trace, err);
-    const mr_wire wire = mri_tap_wire(&x->tap);
-    mr_group_config cfg;
-    mr_group_defaults(&cfg);
-    cfg.nccl = x->by_nccl;
-    cfg.check = mri_tap_check;
-    cfg.streams = x->streams;
-    cfg.count = n;
-    cfg.leaves = team->parts.all;
-    cfg.first = team->parts.first;
-    cfg.held = team->parts.of_device;
-    cfg.wire = &wire;
-    if (rc == MR_OK) rc = mr_group_open(&x->group, &cfg, err);
-    if (rc && x->by_nccl) mri_ranks_fail(&team->ranks, err); /* the others may wait inside of NCCL */
+    if (rc == MR_OK) rc = open_group(x, nccl, err);
     mri_team_set_group(team, x->group);
-    return rc;
+    return rc == MR_OK && x->by_nccl ? mri_sum_spans_init(&x->spans, trace, x->streams[0], err) : rc;
 }
 
 void mri_exchange_fini(mri_exchange *x)
@@ -55,6 +72,7 @@ void mri_exchange_fini(mri_exchange *x)
         if (x->exchange_links[r].stream) mr_stream_sync(x->exchange_links[r].stream, NULL);
     if (x->team) mri_team_set_group(x->team, NULL);
     mr_group_destroy(x->group);
+    mri_sum_spans_fini(&x->spans);
     for (uint32_t r = 0; x->exchange_links && r < x->exchange_link_count; r++) {
         mr_stream_destroy(x->exchange_links[r].stream);
         mr_event_destroy(x->exchange_links[r].ready);
@@ -113,7 +131,9 @@ static int sum_folded(mri_exchange *x, uint64_t at, uint64_t count, const mri_ta
             x->arrays[arrays++] = (late ? m->late_terms[k] : m->terms[k]) + at;
         x->arrays[arrays++] = (late ? m->late : m->grads) + at;
     }
-    rc = mr_group_sum_async(x->group, x->arrays, count);
+    rc = mri_sum_spans_begin(&x->spans, x->batch);
+    if (rc == MR_OK) rc = mr_group_sum_async(x->group, x->arrays, count);
+    if (rc == MR_OK) rc = mri_sum_spans_end(&x->spans);
     return rc ? mri_team_queue_failed(x->team, 0, rc, "a sum over shares", err) : MR_OK;
 }
 
@@ -253,4 +273,80 @@ int mri_exchange_all(mri_exchange *x, mr_error *err)
     if (rc == MR_OK) rc = broadcast(x, late_of, plan->weight_floats, "a broadcast of gradients", err);
     x->stats_differ = false;
     return rc ? rc : spread(x, err);
+}
+
+/* ---- how fast NCCL sums between the processes ----
+ *
+ * The times of an array of few bytes and of a large one are fitted to the formula of link_speed.c, in which a
+ * sum has two exchanges. The first sum of each connects what NCCL has not connected yet, and does not count.
+ */
+
+static int sum_once(mri_exchange *x, uint64_t floats, double *seconds, mr_error *err)
+{
+    const uint64_t begun = mri_now_ns();
+    int rc = mr_group_sum_async(x->group, x->arrays, floats);
+    if (rc) return mri_team_queue_failed(x->team, 0, rc, "a sum over processes", err);
+    for (uint32_t r = 0; rc == MR_OK && r < x->team->count; r++) {
+        mr_error why = MR_ERROR_INIT;
+        rc = mr_stream_sync(x->streams[r], &why);
+        if (rc) return mri_team_fail(x->team, &why, err);
+    }
+    *seconds = 1e-9 * (double)(mri_now_ns() - begun);
+    return MR_OK;
+}
+
+/* The shortest of some, of the slowest process. */
+static int measure(mri_exchange *x, uint64_t floats, double *out, mr_error *err)
+{
+    const mri_ranks *ranks = &x->team->ranks;
+    double least = 0, seconds, *all = calloc(ranks->size, sizeof *all);
+    if (!all)
+        return mr_error_set(err, MR_ENOMEM, "no memory to measure NCCL between %u processes", ranks->size);
+    int rc = MR_OK;
+    for (int k = 0; rc == MR_OK && k <= ROUNDS; k++) {
+        rc = sum_once(x, floats, &seconds, err);
+        if (k == 1 || (k && seconds < least)) least = seconds;
+    }
+    if (rc == MR_OK) rc = mr_world_gather(ranks->world, MRI_RANKS_HOST, &least, sizeof least, all, err);
+    *out = least;
+    for (uint32_t r = 0; rc == MR_OK && r < ranks->size; r++)
+        if (all[r] > *out) *out = all[r];
+    free(all);
+    return rc;
+}
+
+/* Arrays of all nodes of a replica, in one piece of its memory. */
+static int make_arrays(mri_exchange *x, uint32_t replica, uint64_t floats, float ***next, void **memory,
+                       mr_error *err)
+{
+    const uint32_t count = x->team->replicas[replica].cfg.folds.left + 1;
+    const size_t bytes = count * floats * sizeof(float);
+    int rc = mr_device_alloc(x->team->devices[replica], bytes, memory, err);
+    if (rc) return rc;
+    rc = mr_fill_async(x->streams[replica], *memory, 0, bytes);
+    if (rc) return mri_team_queue_failed(x->team, replica, rc, "a fill", err);
+    for (uint32_t k = 0; k < count; k++) *(*next)++ = (float *)*memory + k * floats;
+    return MR_OK;
+}
+
+int mri_exchange_measure(mri_exchange *x, uint64_t most_bytes, mri_link_speed *out, mr_error *err)
+{
+    const uint32_t replicas = x->team->count;
+    const double n = x->team->ranks.size;
+    const uint64_t bytes = mri_max_u64(mri_min_u64(most_bytes, MOST_BYTES), LEAST_BYTES);
+    void **memory = calloc(replicas, sizeof *memory);
+    float **next = x->arrays;
+    double few_s = 0, many_s = 0;
+    *out = (mri_link_speed){.processes = x->team->ranks.size};
+    if (!memory) return mr_error_set(err, MR_ENOMEM, "no memory to measure NCCL of %u GPUs", replicas);
+    int rc = MR_OK;
+    for (uint32_t r = 0; rc == MR_OK && r < replicas; r++)
+        rc = make_arrays(x, r, bytes / sizeof(float), &next, &memory[r], err);
+    if (rc == MR_OK) rc = measure(x, bytes / sizeof(float), &many_s, err);
+    if (rc == MR_OK) rc = measure(x, FEW_FLOATS, &few_s, err);
+    for (uint32_t r = 0; r < replicas; r++) mr_device_free(x->team->devices[r], memory[r]);
+    free(memory);
+    out->latency_s = few_s / 2;
+    if (many_s > few_s) out->s_per_byte = (many_s - few_s) / (2 * (n - 1) / n * (double)bytes);
+    return rc;
 }

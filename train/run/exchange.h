@@ -16,20 +16,31 @@ typedef struct mri_exchange {
     mri_team *team;
     uint32_t exchange_link_count;
     mri_exchange_link *exchange_links;
-    mr_stream **streams;  /* theirs */
-    float **arrays;       /* of every replica, as the group takes them */
-    mr_group *group;      /* NULL for one replica of one process */
-    mri_tap tap;          /* the group's exchange with other processes */
-    bool by_nccl;         /* that goes from GPU to GPU */
+    mr_stream **streams; /* theirs */
+    float **arrays;      /* of every replica, as the group takes them */
+    mr_group *group;     /* NULL for one replica of one process */
+    mri_tap tap;         /* the group's exchange with other processes */
+    bool by_nccl;        /* that goes from GPU to GPU; of it: */
+    mri_sum_spans spans;
     uint64_t batch;       /* global step of the next queued work, as the tap reports it */
     bool late_on_the_way; /* the compute streams do not wait yet for the newest sum */
     bool stats_differ;    /* running statistics have changed since replica 0's were last sent to all */
 } mri_exchange;
 
+/* Whether sums with other processes go by NCCL. */
+typedef enum mri_nccl_use {
+    MRI_NCCL_NEVER,
+    MRI_NCCL_IF_POSSIBLE, /* in all processes; else in none */
+    MRI_NCCL_ALWAYS,
+} mri_nccl_use;
+
 /* how: sums travel between processes; trace: or NULL. On failure mri_exchange_fini() is still to be called.
  */
-int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace *trace, mr_error *err);
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mri_nccl_use nccl, mr_trace *trace,
+                      mr_error *err);
 void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed one */
+/* Of sums by NCCL, as mri_link_speed_measure(): of GPUs that do nothing else. */
+int mri_exchange_measure(mri_exchange *x, uint64_t most_bytes, mri_link_speed *out, mr_error *err);
 
 /* Sum a bucket of gradients over the replicas, after the queued work; after the last one the compute streams
  * wait. */

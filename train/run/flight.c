@@ -345,6 +345,7 @@ static int harvest(mri_flights *f, mr_error *err)
     f->steps += one->training;
     f->samples += one->training ? one->samples : 0;
     trace_flight(f, one, t.start, t.end);
+    if (f->spans) mri_sum_spans_write(f->spans);
     if (one->training) add_step(f, one, &t);
     mr_error why = MR_ERROR_INIT;
     if (one->peeks && take_peek(f, one, t.end, &why)) return mri_team_fail(f->team, &why, err);

@@ -5,6 +5,7 @@
 #include "base/cpu_time.h"
 #include "train/run/bucket_tuner.h"
 #include "train/run/step_log.h"
+#include "train/run/tap.h"
 #include "train/run/team.h"
 
 /* A stretch of time. */
@@ -53,6 +54,7 @@ typedef struct mri_flights {
     mri_interval asked;  /* the newest sums of other processes */
     mri_step_log log;    /* of training steps that are over */
     mri_bucket_tuner *buckets; /* receives the time of training steps; NULL: none */
+    mri_sum_spans *spans;      /* written when a step is over; NULL: none */
     const mr_loader *loader;   /* that knows the causes of waits for a batch; NULL: none */
     mri_cpu_time cpu;          /* of the thread that queues steps; fd -1: it does not look */
     uint64_t looked_ns;        /* when it did */

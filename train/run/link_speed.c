@@ -3,6 +3,10 @@
  *
  *   seconds = 2 * latency + 2 * (processes - 1) / processes * n * s_per_byte
  *
+ * Where the ranks of a host add first (host_wire.h), the same holds for hosts in place of processes: the
+ * ranks of a host then send at once, each to the ranks of its number on other hosts. The exchanges within
+ * hosts do not count.
+ *
  * A connection that begins slowly (TCP) is measured with more and more bytes, until the time is no longer one
  * of latencies, then at least four times, and again while it becomes faster. */
 #include "train/run/link_speed.h"
@@ -29,6 +33,7 @@ enum {
 typedef struct probe {
     mr_world *world;
     uint32_t channel, size, rank;
+    uint32_t per_host;       /* ranks of a host; 1: each rank exchanges with all others */
     uint8_t *send, *receive; /* a piece, and one for each other process */
     mr_world_piece *pieces;
     double *seconds; /* of all */
@@ -37,7 +42,7 @@ typedef struct probe {
 static int exchange_once(probe *p, size_t bytes, double *seconds, mr_error *err)
 {
     for (uint32_t r = 0; r < p->size; r++) {
-        const size_t mine = r == p->rank ? 0 : bytes;
+        const size_t mine = r == p->rank || r % p->per_host != p->rank % p->per_host ? 0 : bytes;
         p->pieces[r] = (mr_world_piece){p->send, mine};
         p->pieces[p->size + r] = (mr_world_piece){p->receive + r * bytes, mine};
     }
@@ -97,23 +102,26 @@ static int measure_rate(probe *p, size_t most, mri_link_speed *out, mr_error *er
         k = grows ? 0 : k + 1;
         if (grows) bytes = bytes > most / GROWTH ? most : bytes * GROWTH;
     }
-    const double sent = (double)bytes * (p->size - 1), took = middle_of(last[0], last[1], last[2]);
+    const double sent = (double)bytes * (out->processes - 1) * p->per_host,
+                 took = middle_of(last[0], last[1], last[2]);
     out->s_per_byte = took > out->latency_s ? (took - out->latency_s) / sent : 0;
     return MR_OK;
 }
 
-int mri_link_speed_measure(mri_link_speed *out, mr_world *world, uint32_t channel, uint64_t most_bytes,
-                           mr_error *err)
+int mri_link_speed_measure(mri_link_speed *out, mr_world *world, uint32_t channel, uint32_t per_host,
+                           uint64_t most_bytes, mr_error *err)
 {
     const uint32_t size = mr_world_size(world);
-    *out = (mri_link_speed){.processes = size};
+    if (per_host == 0 || per_host >= size) per_host = 1;
+    *out = (mri_link_speed){.processes = size / per_host};
     if (size < 2) return MR_OK;
     const uint64_t all = mri_max_u64(mri_min_u64(most_bytes, MOST_BYTES), FIRST_BYTES);
-    const size_t most = (size_t)mri_max_u64(all / (size - 1), FEW_BYTES);
+    const size_t most = (size_t)mri_max_u64(all / (out->processes - 1), FEW_BYTES);
     probe p = {.world = world,
                .channel = channel,
                .size = size,
                .rank = mr_world_rank(world),
+               .per_host = per_host,
                .send = calloc(1, most),
                .receive = malloc(most * size),
                .pieces = calloc(2 * (size_t)size, sizeof *p.pieces),

@@ -102,7 +102,8 @@ static int open_stage(mri_split *s, uint32_t at, mr_device *const *devices, cons
     stage->team = &stage->own;
     rc = mri_team_init(stage->team, mine, parts, s->replicas, NULL, &cfg, err);
     stage->exchange = &stage->others;
-    return rc ? rc : mri_exchange_init(stage->exchange, stage->team, MR_EXCHANGE_F32, NULL, err);
+    return rc ? rc
+              : mri_exchange_init(stage->exchange, stage->team, MR_EXCHANGE_F32, MRI_NCCL_NEVER, NULL, err);
 }
 
 int mri_split_open(mri_split *s, mri_team *team, mri_exchange *exchange, mr_device *const *devices,

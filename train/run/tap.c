@@ -7,7 +7,7 @@
 #include "base/ranges.h"
 #include "base/util.h"
 
-enum { CAP = 64 };
+enum { CAP = 64, SUM_STEPS = 2, SUM_STEPS_IN_HOSTS = 4 };
 
 #define TEN(t)                                                                                               \
     "wait for rank " t "0", "wait for rank " t "1", "wait for rank " t "2", "wait for rank " t "3",          \
@@ -23,9 +23,12 @@ int mri_tap_init(mri_tap *t, mr_world *world, mr_exchange how, mr_trace *trace, 
                    .world = world,
                    .trace = trace,
                    .cap = CAP,
+                   .steps = SUM_STEPS,
                    .queue = calloc(CAP, sizeof *t->queue),
                    .first_ns = calloc(mr_wire_of(world).size, sizeof *t->first_ns)};
     pthread_mutex_init(&t->lock, NULL);
+    t->per_host = how == MR_EXCHANGE_F32 ? mr_world_ranks_per_host(world) : 1;
+    if (t->per_host > 1 && t->per_host < t->wire.size) t->steps = SUM_STEPS_IN_HOSTS;
     if (!t->queue || !t->first_ns)
         return mr_error_set(err, MR_ENOMEM, "no memory for an exchange with %u processes", t->wire.size);
     return mri_packer_init(&t->packer, how, t->wire.size, err);
@@ -121,7 +124,8 @@ static int send_on(mri_tap *t, const mri_tap_work *w, const mr_piece *send, cons
 {
     if (!w->packed || t->packer.how == MR_EXCHANGE_F32)
         return t->wire.exchange(t->wire.context, send, receive, err);
-    return mri_packer_exchange(&t->packer, &t->wire, w->at << 1 | t->slices, t->slices, send, receive, err);
+    const bool slices = t->step > 0;
+    return mri_packer_exchange(&t->packer, &t->wire, w->at << 1 | slices, slices, send, receive, err);
 }
 
 static int exchange(void *context, const mr_piece *send, const mr_piece *receive, mr_error *err)
@@ -130,9 +134,9 @@ static int exchange(void *context, const mr_piece *send, const mr_piece *receive
     mri_tap_work w = {0};
     const bool known = newest(t, &w);
     const uint64_t begun_ns = mri_now_ns();
-    if (known && w.sum && t->slices) {
+    if (known && w.sum && t->step) {
         mri_range_end();
-        span(t, "sum", t->nodes_end_ns, begun_ns, w.batch);
+        span(t, "sum", t->before_end_ns, begun_ns, w.batch);
     }
     mri_range_begin(MRI_RANGE_EXCHANGE, w.bucket);
     const int rc = send_on(t, &w, send, receive, err);
@@ -140,9 +144,9 @@ static int exchange(void *context, const mr_piece *send, const mr_piece *receive
     if (rc || !known) return rc;
     const uint64_t ended_ns = mri_now_ns();
     trace_exchange(t, &w, begun_ns, ended_ns);
-    t->slices = w.sum && !t->slices;
-    t->nodes_end_ns = ended_ns;
-    if (t->slices) mri_range_begin(MRI_RANGE_SUM, w.bucket);
+    t->step = w.sum ? (t->step + 1) % t->steps : 0;
+    t->before_end_ns = ended_ns;
+    if (t->step) mri_range_begin(MRI_RANGE_SUM, w.bucket);
     else pass(t, bytes_of(t, send, receive));
     return rc;
 }
@@ -152,4 +156,61 @@ mr_wire mri_tap_wire(mri_tap *t)
     return (mr_wire){t->wire.rank, t->wire.size, t, t->wire.exchange ? exchange : NULL};
 }
 
+uint32_t mri_tap_ranks_per_host(const mri_tap *t) { return t->per_host; }
+
 int mri_tap_check(void *tap, mr_error *err) { return mr_world_check(((const mri_tap *)tap)->world, err); }
+
+/* ---- sums that a device makes by itself ---- */
+
+int mri_sum_spans_init(mri_sum_spans *s, mr_trace *trace, mr_stream *stream, mr_error *err)
+{
+    int rc = MR_OK;
+    *s = (mri_sum_spans){.trace = trace, .stream = stream};
+    for (uint32_t i = 0; trace && rc == MR_OK && i < MRI_SUM_SPANS; i++) {
+        rc = mr_event_create(&s->begin[i], mr_stream_device(stream), err);
+        if (rc == MR_OK) rc = mr_event_create(&s->end[i], mr_stream_device(stream), err);
+    }
+    return rc;
+}
+
+void mri_sum_spans_fini(mri_sum_spans *s)
+{
+    mri_sum_spans_write(s);
+    for (uint32_t i = 0; i < MRI_SUM_SPANS; i++) {
+        mr_event_destroy(s->begin[i]);
+        mr_event_destroy(s->end[i]);
+    }
+    *s = (mri_sum_spans){0};
+}
+
+void mri_sum_spans_write(mri_sum_spans *s)
+{
+    for (; s->written < s->queued; s->written++) {
+        const uint64_t i = s->written % MRI_SUM_SPANS;
+        uint64_t from_ns, to_ns;
+        if (mr_event_query(s->end[i]) == MR_EAGAIN) return;
+        if (mr_event_time_ns(s->begin[i], &from_ns) || mr_event_time_ns(s->end[i], &to_ns)) continue;
+        if (to_ns > from_ns) mr_trace_span(s->trace, "exchange", "exchange", from_ns, to_ns, s->batch[i]);
+    }
+}
+
+int mri_sum_spans_begin(mri_sum_spans *s, uint64_t batch)
+{
+    const uint64_t i = s->queued % MRI_SUM_SPANS;
+    if (!s->trace) return MR_OK;
+    mri_sum_spans_write(s);
+    const bool full = s->queued - s->written == MRI_SUM_SPANS;
+    const int rc = full ? mr_event_sync(s->end[i], NULL) : MR_OK;
+    if (rc) return rc;
+    if (full) mri_sum_spans_write(s);
+    s->batch[i] = batch;
+    return mr_event_record(s->begin[i], s->stream);
+}
+
+int mri_sum_spans_end(mri_sum_spans *s)
+{
+    if (!s->trace) return MR_OK;
+    const int rc = mr_event_record(s->end[s->queued % MRI_SUM_SPANS], s->stream);
+    if (rc == MR_OK) s->queued++;
+    return rc;
+}

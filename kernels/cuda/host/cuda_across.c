@@ -9,6 +9,8 @@
  *
  * The processes find each other over the group's wire: first whether each of them can use NCCL, and the id of
  * the communicator; then who holds which GPU and which leaves. Whatever one of them lacks ends all, by name.
+ * If NCCL is optional, it ends nothing: all find it in the same messages, or tell each other after they have
+ * connected, and do without NCCL.
  *
  * The communicators do not block (ncclConfig_t.blocking 0): a call that needs another process is asked for
  * until it is over, and ends when the group is given up, or a process is lost. */
@@ -31,7 +33,9 @@ struct mri_cuda_across {
     uint32_t devices, first, all; /* here; the number of the first of them; of all processes */
     uint32_t *node_at;            /* all + 1: GPU g makes node[node_at[g] ... node_at[g + 1]) */
     mr_sum_node *node;
-    bool in_tree;
+    bool in_tree, optional;
+    bool refused;         /* optional: some process cannot use NCCL, as all of them know */
+    uint64_t until_ns;    /* while it is opened: when that must be over; 0: no limit */
     mri_sum_program root; /* in_tree: of all nodes */
     float **room;         /* in_tree: of each device here, for what comes of a block */
     float **arrays;       /* in_tree: one for each node, while a block is added */
@@ -97,12 +101,14 @@ static void write_card(const struct mri_cuda_across *a, struct card *out)
 }
 
 /* What process r lacks is its own error; for the others it is lost. */
-static int end_for(const struct mri_cuda_across *a, uint32_t r, int rc, mr_error *err, const char *text)
+static int end_for(struct mri_cuda_across *a, uint32_t r, int rc, mr_error *err, const char *text)
 {
+    a->refused = a->optional;
+    if (a->optional) return mr_error_set(err, MR_EUNSUPPORTED, "rank %u cannot use NCCL: %s", r, text);
     return mr_error_set(err, a->wire.rank == r ? rc : MR_EPEER, "rank %u cannot use wire nccl: %s", r, text);
 }
 
-static int check_cards(const struct mri_cuda_across *a, const struct card *cards, mr_error *err)
+static int check_cards(struct mri_cuda_across *a, const struct card *cards, mr_error *err)
 {
     char text[192];
     const uint32_t me = a->wire.rank;
@@ -123,8 +129,18 @@ static int check_cards(const struct mri_cuda_across *a, const struct card *cards
     return MR_OK;
 }
 
-static int check_seats(const struct mri_cuda_across *a, uint32_t leaves, const struct seat *seats,
-                       mr_error *err)
+static int same_gpu(struct mri_cuda_across *a, uint32_t one, uint32_t other, mr_error *err)
+{
+    a->refused = a->optional;
+    return mr_error_set(err, MR_EUNSUPPORTED,
+                        "ranks %u and %u compute on the same GPU, and NCCL wants each GPU of a run once%s",
+                        one, other,
+                        a->optional ? ""
+                                    : ": start fewer processes, give each its own GPU (--devices cuda does "
+                                      "where there are enough), or choose wire auto");
+}
+
+static int check_seats(struct mri_cuda_across *a, uint32_t leaves, const struct seat *seats, mr_error *err)
 {
     uint32_t next = 0;
     for (uint32_t g = 0; g < a->all; g++) {
@@ -138,12 +154,7 @@ static int check_seats(const struct mri_cuda_across *a, uint32_t leaves, const s
         for (uint32_t k = 0; k < g; k++)
             if (memcmp(&seats[g].gpu, &seats[k].gpu, sizeof seats[g].gpu) == 0 &&
                 seats[g].host == seats[k].host)
-                return mr_error_set(
-                    err, MR_EUNSUPPORTED,
-                    "ranks %u and %u compute on the same GPU, and NCCL wants each GPU of a run once: start "
-                    "fewer processes, give each its own GPU (--devices cuda does where there are enough), or "
-                    "choose wire auto",
-                    seats[k].process, seats[g].process);
+                return same_gpu(a, seats[k].process, seats[g].process, err);
     }
     if (next == leaves) return MR_OK;
     return mr_error_set(err, MR_EINVAL, "%u ranks hold %u parts: expected all %u", a->wire.size, next,
@@ -188,6 +199,14 @@ static int ask(struct mri_cuda_across *a, uint32_t device, const char *what, mr_
     return rc ? rc : MR_EAGAIN;
 }
 
+static int too_late(const struct mri_cuda_across *a, const char *what, mr_error *err)
+{
+    return mr_error_set(err, MR_EIO,
+                        "%s: %s: NCCL has not connected all GPUs in time; NCCL_DEBUG=INFO has it name the "
+                        "network that it uses, NCCL_SOCKET_IFNAME chooses another one",
+                        a->parts[0].dev->base.name, what);
+}
+
 /* Waits until all communicators have completed the calls begun on them. */
 static int settle(struct mri_cuda_across *a, const char *what, mr_error *err)
 {
@@ -199,6 +218,7 @@ static int settle(struct mri_cuda_across *a, const char *what, mr_error *err)
             over = over && rc == MR_OK;
         }
         if (over) return MR_OK;
+        if (a->until_ns && mri_now_ns() > a->until_ns) return too_late(a, what, err);
         const struct timespec t = {.tv_nsec = (long)nap};
         nanosleep(&t, NULL);
     }
@@ -338,6 +358,7 @@ static struct mri_cuda_across *new_across(const struct mri_group_plan *plan, str
     a->wire = plan->wire;
     a->devices = n;
     a->in_tree = parts[0].dev->deterministic;
+    a->optional = plan->nccl_optional;
     a->streams = calloc(n, sizeof(mri_cuda_stream *));
     a->own_at = calloc((size_t)n + 1, sizeof *a->own_at);
     if (!a->streams || !a->own_at) {
@@ -364,6 +385,46 @@ static void abort_comms(const struct mri_cuda_across *a)
     }
 }
 
+/* How it went, to all: either all have communicators, or nobody has. A device that has failed, or a process
+ * that is lost, ends all. */
+static int agree(struct mri_cuda_across *a, int rc, mr_error *err)
+{
+    const uint32_t size = a->wire.size;
+    struct card mine = {.rc = rc}, *cards = calloc(size, sizeof *cards);
+    size_t *bytes = calloc(size, sizeof *bytes);
+    int told = cards && bytes ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for %u processes", size);
+    if (rc) snprintf(mine.text, sizeof mine.text, "%.380s", err->text);
+    for (uint32_t r = 0; told == MR_OK && r < size; r++) bytes[r] = sizeof *cards;
+    if (told == MR_OK) told = tell_all(a, &mine, bytes, (char *)cards, err);
+    for (uint32_t r = 0; told == MR_OK && !a->refused && r < size; r++)
+        if (cards[r].rc) (void)end_for(a, r, cards[r].rc, err, cards[r].text);
+    free(cards);
+    free(bytes);
+    if (told) return told;
+    return a->refused ? MR_EUNSUPPORTED : MR_OK;
+}
+
+static int connect_all(struct mri_cuda_across *a, ncclUniqueId id, double limit_s, mr_error *err)
+{
+    if (limit_s > 0 && limit_s < 1e6) a->until_ns = mri_now_ns() + (uint64_t)(1e9 * limit_s);
+    int rc = init_comms(a, id, err);
+    a->until_ns = 0;
+    if (rc) abort_comms(a); /* the others find out at once */
+    if (!a->optional || (rc && mri_cuda_failed(a->parts[0].dev, NULL))) return rc;
+    rc = agree(a, rc, err);
+    if (rc) abort_comms(a);
+    return rc;
+}
+
+static void leave_parts(const struct mri_cuda_across *a)
+{
+    for (uint32_t i = 0; i < a->devices; i++) {
+        a->parts[i].calls = NULL;
+        a->parts[i].check = NULL;
+        a->parts[i].context = NULL;
+    }
+}
+
 int mri_cuda_across_open(struct mri_cuda_across **out, const struct mri_group_plan *plan,
                          struct mri_cuda_comm *parts, mr_error *err)
 {
@@ -372,13 +433,15 @@ int mri_cuda_across_open(struct mri_cuda_across **out, const struct mri_group_pl
     *out = NULL;
     if (!a) return mr_error_set(err, MR_ENOMEM, "no memory for a group of %u devices", plan->count);
     int rc = meet(a, plan, &id, err);
+    if (rc == MR_OK) rc = connect_all(a, id, plan->connect_s, err);
     if (rc == MR_OK) {
-        rc = init_comms(a, id, err);
-        if (rc) abort_comms(a);
+        *out = a;
+        return MR_OK;
     }
-    if (rc) mri_cuda_across_close(a);
-    else *out = a;
-    return rc;
+    const bool refused = a->refused;
+    leave_parts(a);
+    mri_cuda_across_close(a);
+    return refused ? MR_OK : rc;
 }
 
 void mri_cuda_across_close(struct mri_cuda_across *a)

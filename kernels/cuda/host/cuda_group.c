@@ -12,6 +12,8 @@
  *     as failed and then has NCCL end what runs;
  *   - a call fails half way: some streams have their part, others never will. The group aborts itself.
  * An aborted group stays so. */
+#include <stdio.h>
+
 #include "kernels/backend/spec.h"
 #include "kernels/cuda/host/gpu.h"
 
@@ -120,14 +122,18 @@ static void end_group(void *group, const mr_error *why);
 /* With other processes. */
 static int open_across(struct cuda_group *g, const struct mri_group_plan *plan, mr_error *err)
 {
-    const int rc = mri_cuda_across_open(&g->across, plan, g->parts, err);
-    g->by_nccl = rc == MR_OK;
-    for (uint32_t i = 0; rc == MR_OK && i < g->base.count; i++) {
+    mr_error why = MR_ERROR_INIT;
+    const int rc = mri_cuda_across_open(&g->across, plan, g->parts, &why);
+    g->by_nccl = g->across != NULL;
+    for (uint32_t i = 0; g->by_nccl && i < g->base.count; i++) {
         g->parts[i].end = end_group;
         g->parts[i].group = g;
         mri_cuda_comm_attach(&g->parts[i]);
     }
-    return rc;
+    if (rc && err) *err = why;
+    if (rc || g->by_nccl) return rc;
+    snprintf(g->base.no_nccl, sizeof g->base.no_nccl, "%.440s", why.text);
+    return mri_cuda_wire_open(&g->wire, plan, err);
 }
 
 static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_error *err)

@@ -171,7 +171,9 @@ int mri_cuda_wire_broadcast(struct mri_cuda_wire *w, float *const *values, uint6
 
 struct mri_cuda_across;
 
-/* Gives each of the plan's devices its part's communicator. Blocks until every process has come so far. */
+/* Gives each of the plan's devices its part's communicator. Blocks until every process has come so far.
+ * With plan->nccl_optional, where a process cannot use NCCL: MR_OK in all of them, *out is NULL, and the
+ * reason is in err. */
 int mri_cuda_across_open(struct mri_cuda_across **out, const struct mri_group_plan *plan,
                          struct mri_cuda_comm *parts, mr_error *err);
 /* Calls under way return, and later ones fail. Any thread. */

@@ -790,18 +790,31 @@ typedef struct mr_group_config {
      * Threads that wait for the streams call it every few milliseconds, and end the group's work when it
      * fails. It must not block. */
     int (*check)(void *context, mr_error *err);
+    /* With nccl: where NCCL cannot be used in a process, sums go through host memory and the wire instead, in
+     * all processes; mr_group_uses_nccl() has the reason. Default false. */
+    bool nccl_optional;
+    /* With nccl: time limit for all GPUs to connect, in seconds; 0 (default): none. */
+    double connect_s;
+    /* With other processes and sums through host memory: each machine has this number of consecutive ranks of
+     * the wire, from a multiple of it on, and exchanges between them are cheap (mr_world_ranks_per_host()).
+     * The ranks of a machine then add their sums before one of them sends each value to other machines; the
+     * bits are the same. 0 or 1 (default): not known. */
+    uint32_t ranks_per_host;
 } mr_group_config;
 
 static inline void mr_group_defaults(mr_group_config *cfg);
 
 /* Open a group. MR_EUNSUPPORTED: two devices are replicas on the same GPU, and there is no other process, or
  * NCCL is used; NCCL is missing, or of another version than in process 0. With a wire all processes open
- * their groups at the same time; where NCCL cannot be used in one of them all fail, the others with MR_EPEER.
- */
+ * their groups at the same time; where NCCL cannot be used in one of them all fail, the others with MR_EPEER,
+ * unless nccl_optional is set. MR_EIO: NCCL has not connected all GPUs within connect_s. */
 MR_API int mr_group_open(mr_group **out, const mr_group_config *cfg, mr_error *err);
 /* Open a group of one process with one leaf per device. */
 MR_API int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
 MR_API void mr_group_destroy(mr_group *g); /* accepts NULL; nothing queued may use it */
+/* Return true when NCCL sums between processes. *why_not (may be NULL): with nccl_optional the reason why it
+ * does not, else ""; valid as long as g. False if g is NULL. */
+MR_API bool mr_group_uses_nccl(const mr_group *g, const char **why_not);
 /* Queue the sum of all leaves on every stream. values: the arrays (count floats each) of the first device's
  * nodes (in the order of mr_sum_cover()), then the second device's, ... The LAST array of each device becomes
  * the sum of all leaves, the same bits on every device; the other arrays are undefined afterwards. cpu adds

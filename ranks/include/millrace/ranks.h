@@ -174,6 +174,11 @@ MR_API bool mr_world_encrypts(const mr_world *w);
 MR_API const char *mr_world_wires(const mr_world *w);
 /* Return mr_world_config.wire. */
 MR_API mr_wire_choice mr_world_wire(const mr_world *w);
+/* Return the number of ranks on each machine, if it is the same on all, the ranks of a machine are
+ * consecutive and share memory; else 1. The same on all ranks. */
+MR_API uint32_t mr_world_ranks_per_host(const mr_world *w);
+/* Return mr_world_config.meet_s. */
+MR_API double mr_world_meet_s(const mr_world *w);
 /* Return, once, a line that says why ranks of one machine use TCP although MR_WIRE_AUTO was set. False: there
  * is no such line, or it was returned before. Any thread. */
 MR_API bool mr_world_wire_note(mr_world *w, char *text, size_t text_bytes);

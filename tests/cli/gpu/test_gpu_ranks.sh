@@ -13,11 +13,17 @@ run 0 "$@" --devices cuda:0 --quiet
 expected=$(text weights)
 [ -n "$expected" ] || fail "$last: no weights"
 
-# one GPU each; dealt whole; by number; three processes on one
+wire() { sed -n 's/.*"wire": "\([^"]*\)".*/\1/p' out; }
+
+# one GPU each; dealt whole; by number; three processes on one. NCCL sums where each process has its own GPUs
 for how in "3 cuda" "2 cuda:all" "2 cuda:2,0" "3 cuda:1"; do
-    for seed in 1 2; do
-        MILLRACE_EMU_SEED=$seed together 0 "${how% *}" "$@" --devices "${how#* }"
+    for wire in shm auto; do
+        together 0 "${how% *}" "$@" --devices "${how#* }" --wire $wire
         equal "$(text weights)" "$expected"
+        case "$wire $how" in
+        "auto 3 cuda" | "auto 2 cuda:all") equal "$(wire)" nccl ;;
+        *) equal "$(wire)" shm ;;
+        esac
         case $how in
         "2 cuda:2,0" | "3 cuda:1") err_has "compute on the same GPU, cuda:" ;;
         *) err_lacks "same GPU" ;;
@@ -26,11 +32,11 @@ for how in "3 cuda" "2 cuda:all" "2 cuda:2,0" "3 cuda:1"; do
 done
 
 # NCCL between the processes, in the order of the tree; shares that do not make one node each
-for how in "1 3 cuda" "2 3 cuda" "3 2 cuda:all" "4 2 cuda:all"; do
+for how in "2 3 cuda" "3 2 cuda:all"; do
     ranks=${how#* }
     MILLRACE_EMU_SEED=${how%% *} together 0 "${ranks% *}" "$@" --devices "${how##* }" --wire nccl
     equal "$(text weights)" "$expected"
-    equal "$(sed -n 's/.*"wire": "\([^"]*\)".*/\1/p' out)" nccl
+    equal "$(wire)" nccl
 done
 run 0 "$@" --devices cuda:0 --quiet --parts 5 --batch 10
 uneven=$(text weights)
@@ -67,7 +73,21 @@ together 1 3 "$@" --devices cuda:1 --wire nccl
 err_has "ranks 0 and 1 compute on the same GPU, and NCCL wants each GPU of a run once"
 together 1 2 "$@" --devices cpu:1 --wire nccl; err_has "NCCL sums between GPUs only"
 together 1 2 "$@" --devices cuda --wire nccl --exchange bf16; err_has "wire nccl sums in f32 only"
-together 2 2 plan digits --model mnist-cnn --batch 12 --seconds 0.1 --devices cuda --wire nccl; err_has "is not measured"
+
+# what it costs, in the header, the trace and the plan
+together 0 2 "$@" --devices cuda --wire nccl --trace t.json
+out_has '"network": {"latency_ms": '
+for pid in 1 2; do
+    grep -q "\"pid\":$pid,\"tid\":[0-9]*,\"name\":\"exchange\"" t.json || fail "$last: the trace has no exchange of process $pid"
+done
+together 0 2 plan digits --model mnist-cnn --batch 12 --seconds 0.1 --devices cuda --no-forms
+out_has "between 2 ranks by nccl, "
+
+# not all connect: the memory of the hosts
+export MILLRACE_EMU_HANG=ncclCommInitRankConfig
+together 0 2 "$@" --devices cuda --meet-wait 8; err_has "cannot use NCCL: "; err_has "NCCL has not connected all GPUs in time"
+equal "$(text weights) $(wire)" "$expected shm"
+unset MILLRACE_EMU_HANG
 mkdir without
 for library in libcuda.so.1 libcublas.so.13 libcudnn.so.9; do ln -s "$LD_LIBRARY_PATH/$library" without; done
 ln -s "$LD_LIBRARY_PATH/../../cuda/old/libcuda.so.1" without/libnccl.so.2
@@ -82,6 +102,9 @@ export REAL_MILLRACE
 millrace=$PWD/lacking
 together 1 3 "$@" --devices cuda --wire nccl
 err_has "rank 0: "; err_has "rank 1 cannot use wire nccl: "; err_has "libnccl.so.2"
+together 0 3 "$@" --devices cuda
+err_has "the memory of the hosts (wire shm): rank 1 cannot use NCCL: "
+equal "$(text weights)" "$expected"
 millrace=$REAL_MILLRACE
 
 # cuda and cuda:all alone: the first, and all
@@ -120,7 +143,7 @@ lose_rank_1() {
     shows "$first" '"event": "epoch"' out.0 || fail "$last: no epoch was over"
     kill -9 "${pid%% *}"
 }
-for how in "auto none" "nccl none" "nccl report"; do
+for how in "shm none" "nccl none" "nccl report"; do
     export MILLRACE_EMU_PEER_LOST="${how#* }"
     start 3 "$@" --devices cuda --epochs 100000 --wire "${how% *}"
     lose_rank_1

@@ -36,12 +36,24 @@ for n in 2 3 4; do
     [ ! -s err ] || fail "$last: $(cat err)" # hosts that differ are nothing to speak of
 done
 
+# two hosts of two neighbours each, which add first
+sed 's/% 2/\/ 2/' wrapped >paired
+chmod +x paired
+millrace=$PWD/paired
+together 0 4 train d "$@" --devices cpu:1 --bucket 64K --trace hosts.json
+millrace=$plain
+equal "$(text weights)" "$weights"
+for span in '"exchange"' '"sum"'; do
+    grep -q "\"name\":$span" hosts.json || fail "the trace has no span $span"
+done
+
 # small buckets, and sums in steps of other sizes than a ring
 together 0 2 train d "$@" --devices cpu:1 --wire shm --bucket 64K
 equal "$(text weights)" "$weights"
 
 # in the table's head
-together 0 2 train d --model cifar-cnn --augment "resize(16x16)" --max-steps 1 --seed 1 --parts 2
+together 0 2 train d --model cifar-cnn --augment "resize(16x16)" --max-steps 1 --seed 1 --parts 2 --keep 2
+equal "$(grep -c "no effect without --checkpoint" err)" 1 # not of each process
 grep -q "^ranks    2, started by .*, wire shm$" out || fail "$last: no wire in the head: $(cat out)"
 
 # what cannot be

@@ -419,6 +419,9 @@ typedef struct mr_trainer_link {
     uint64_t bucket_bytes; /* in use; 0: all at once */
     uint32_t buckets;      /* number */
     double sum_ms;         /* estimated time of the sums of a step, without overlap */
+    const char *wire;      /* of the gradients: "nccl", or as mr_world_wires(); valid as long as the world */
+    const char *no_nccl;   /* with GPUs and MR_WIRE_AUTO why it is not NCCL, else ""; valid as long as the
+                              trainer */
 } mr_trainer_link;
 static inline void mr_trainer_link_read(const mr_trainer *t, mr_trainer_link *out);
 
