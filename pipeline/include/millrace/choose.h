@@ -33,9 +33,9 @@ typedef struct mr_choice_config {
     const char *only_classes;   /* take these classes, one name per line; named classes are numbered anew */
     const char *where; /* conditions with commas between them: label, width, height, bytes with <, <=, >, >=,
                           =, !=; key (the sample's name), class with =, !=, or ~, !~ and a pattern of
-                          fnmatch(). A sample must meet all, up to 32. width, height: pixels as stored; label:
-                          the number in the data; bytes: of the encoded picture, or, in data without pictures,
-                          of the stored sample */
+                          fnmatch(). A sample must meet all, up to 32. width, height: in pixels, of the
+                          upright picture (EXIF); label: the number in the data; bytes: of the encoded
+                          picture, or, in data without pictures, of the stored sample */
     mr_copies dedup;   /* default TAKE */
     double each_from, each_to; /* share of each class: its samples from fraction each_from to fraction each_to
                                   of an order that depends on their numbers alone; 0 <= each_from < each_to <=

@@ -64,12 +64,12 @@ typedef struct mr_convert_config {
                            the central resize x resize pixels. With another store, or resize 0: MR_EINVAL */
     uint32_t workers;   /* up to 4,096; 0: one per core */
     /* 0 (default): one file, to which mr_append() cannot add. Above 0: start a new file before the sample
-     * with which the file would exceed this size; a larger sample gets a file of its own. MREC counts header
-     * and records; the index follows them, so that a file may be larger by 4 KiB per 127 records and less
-     * than 8 KiB of padding. The other formats count the whole file. With shards, MREC: DST is a shard list,
-     * and the files are DST-00000.mrec ...; TFRECORD: DST is not written, and the files are
-     * DST-00000-of-00128 ...; TAR: DST-000000.tar ... (DST without its ".tar"); RECORDIO: DST-00000.rec ...
-     * (DST without its ".rec"), each with .idx and .lst; MDS: more shards in the folder DST */
+     * with which the file would exceed this size; a larger sample gets a file of its own. MREC: the size
+     * covers header and records. The index follows them, so the file may be larger, by 4 KiB per 127 records
+     * and less than 8 KiB of padding. In the other formats the size covers the whole file. With shards, MREC:
+     * DST is a shard list, and the files are DST-00000.mrec ...; TFRECORD: DST is not written, and the files
+     * are DST-00000-of-00128 ...; TAR: DST-000000.tar ... (DST without its ".tar"); RECORDIO: DST-00000.rec
+     * ... (DST without its ".rec"), each with .idx and .lst; MDS: more shards in the folder DST */
     uint64_t shard_bytes;
     /* resume: MREC: continue an interrupted call with the same source and settings. force: replace existing
      * files, and discard the remains of an interrupted call unless resume is set */

@@ -57,8 +57,8 @@ typedef enum mr_bad {
  * code of the damage (MR_EFORMAT, MR_ECHECKSUM, ...), also when mr_loader_next() then returns MR_EBADSAMPLE.
  * substitute: the sample delivered in its place, or MR_NOWHERE.
  *
- * It is also called for the sample that ends the run: with STOP, with the sample that exceeds max_bad, and
- * with a sample for which no substitute is found. The error of mr_loader_next() then has the same file,
+ * It is also called for the sample that ends the run: a damaged sample with STOP, the sample that exceeds
+ * max_bad, a sample for which no substitute is found. The error of mr_loader_next() then has the same file,
  * offset and sample. It is not called for damaged samples that were tried as substitutes.
  *
  * Threads: the caller of mr_loader_next(), before it returns the sample's batch or the error with which the
@@ -145,7 +145,7 @@ typedef struct mr_loader_config {
     uint32_t prefetch; /* batches prepared ahead, up to 65,535; 0: read, decode and copy in series in the
                           caller's thread; default 4. If the memory budget is too small for the defaults of
                           prefetch, workers (0) and depth, the loader lowers them, to 1, 1 and 4 at the
-                          lowest, and on_note reports it; it never lowers other values */
+                          lowest, and on_note reports it; it never lowers values that the program has set */
     uint32_t workers;  /* decode threads, up to 4,096; 0 (default): one per core of the process; prefetch 0
                           uses none */
     /* reader threads, up to 1,024; 0 (default): one with io_uring, four with pread (each has one read in
@@ -440,9 +440,8 @@ MR_API const mr_source *mr_loader_source(const mr_loader *l);
  *               reads and decodes: it finishes the current chunk of up to 64 samples, and a later call
  *               continues
  * MR_ECANCELED  mr_loader_stop() was called
- * MR_EBUSY      another thread is in this call or in mr_loader_close(); or the program holds every batch that
- *               there are slots for (prefetch + 1, with devices 2, with prefetch 0 one): release one and call
- *               again
+ * MR_EBUSY      another thread is in this call or in mr_loader_close(); or the program holds a batch in each
+ *               slot (prefetch + 1 slots; 2 with devices; 1 with prefetch 0): release a batch and call again
  * MR_EINVAL     called by a callback of this loader; l or out is NULL; l belongs to the parent of fork()
  * other < 0     the first error of any stage, now and on every later call; err describes it */
 MR_STABLE_INLINE int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);

@@ -88,10 +88,10 @@ MR_STABLE_INLINE void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *
 
 /* Read the causes for which the consumer was blocked in mr_loader_next(), so far. Any thread. */
 MR_STABLE void mr_loader_waits(const mr_loader *l, mr_causes *out);
-/* Attribute an interval in which the device of share `part` (or, without devices, the consumer) was idle
- * until the batch of global_step was ready to its causes, and add these to *add. Times are CLOCK_MONOTONIC,
- * as from mr_event_time_ns(). Records cover the batches in progress and at least 16 earlier ones; other time
- * is UNKNOWN. Any thread. */
+/* Find the causes of an interval in which the device of share `part` (or, without devices, the consumer) was
+ * idle until the batch of global_step was ready, and add its time by cause to *add. Times are
+ * CLOCK_MONOTONIC, as from mr_event_time_ns(). Records cover the batches in progress and at least 16 earlier
+ * ones; other time is UNKNOWN. Any thread. */
 MR_API void mr_loader_charge(const mr_loader *l, uint64_t global_step, uint32_t part, uint64_t from_ns,
                              uint64_t to_ns, mr_causes *add);
 
@@ -178,8 +178,8 @@ MR_API int mr_trace_write(const mr_trace *t, const char *path, mr_error *err);
 /* Encode a trace's present spans as bytes for another process of the same build; *out is malloc'd.
  * MR_ENOMEM. */
 MR_API int mr_trace_pack(const mr_trace *t, void **out, size_t *bytes, mr_error *err);
-/* The pack of one process. Its clock is known at two moments: at_ns on it is at_ns + shift_ns on the clock of
- * the first pack. */
+/* The pack of one process. Its clock was compared at two moments: at_ns on this clock is at_ns + shift_ns on
+ * the clock of the first pack. */
 typedef struct mr_trace_part {
     const void *pack;    /* from mr_trace_pack(), aligned to 8 bytes */
     size_t bytes;        /* of pack */

@@ -1,8 +1,8 @@
 /* millrace/forms.h: the cost of pictures in other forms of storage, and the form to choose.
  *
  * Some samples of a set are copied into a temporary folder, converted there into each form, and every form is
- * read and decoded. mr_advise() does all of it; mr_form_trial is for other questions. Costs of some samples
- * stand for the whole set as ratios: which samples they are then matters little. */
+ * read and decoded. mr_advise() does all of it; mr_form_trial is for other questions. The costs of these
+ * samples are applied to the whole set as ratios, which hardly depend on the choice of samples. */
 #ifndef MILLRACE_FORMS_H
 #define MILLRACE_FORMS_H
 
@@ -26,9 +26,9 @@ typedef struct mr_form_cost {
     double bytes;                   /* to be read */
 } mr_form_cost;
 
-/* Measure the cost of samples of src where they are, in one thread: as many samples as a trial has, up to
- * twice. like: how pictures are prepared (decode, augment, channels, training, seed, order); batch, devices,
- * caches and callbacks in it are not used.
+/* Measure the cost of samples of src where they are, in one thread: of at most twice the samples of a trial.
+ * like: how pictures are prepared (decode, augment, channels, training, seed, order); batch, devices, caches
+ * and callbacks in it are not used.
  *
  * MR_ECANCELED  *stop was set; stop may be NULL
  * other < 0     from the loader */
@@ -79,9 +79,9 @@ MR_API int mr_form_trial_rate(const mr_form_trial *t, bool converted, const mr_l
 /* ---- advice ---- */
 
 enum { MR_ADVICE_FORMS = 8, MR_ADVICE_RESIZE = 256 };
-#define MR_ADVICE_NEARLY                                                                                     \
-    0.9 /* times the rate of the fastest form: nearly as fast, which other runs would not tell               \
-           from it */
+/* A form with at least this share of the fastest form's rate counts as equally fast: two measurements of one
+ * form differ by as much. */
+#define MR_ADVICE_NEARLY 0.9
 
 /* Settings of mr_advise(). mr_advise_defaults() sets 0, false and NULL everywhere but decode. */
 typedef struct mr_advise_config {
@@ -119,8 +119,9 @@ typedef struct mr_advice {
     double memory_bytes, disk_bytes; /* available; free in the current folder, NaN: unknown */
     double storage_bytes_per_s;      /* NaN: all forms fit into memory, or it is unknown */
     uint32_t form_count;
-    uint32_t best;    /* of form[]: of the forms that keep the pixels and fit on the disk the fastest; among
-                         forms    nearly as fast the smallest, and form[0] before all others */
+    /* Number of the form to choose, among the forms that keep the pixels and fit on the disk: form[0] if it
+     * has MR_ADVICE_NEARLY of the fastest rate, else the smallest form that has it */
+    uint32_t best;
     uint32_t resized; /* a form with smaller pictures that is much faster than the best; 0: there is no such
                          form */
     mr_advice_form form[MR_ADVICE_FORMS]; /* form[0]: the data as they are */

@@ -1,8 +1,9 @@
-/* millrace/measure.h: one ceiling at a time: the rate of a loader when nothing trains, and of a trainer when
- * its batch is on the devices already; rates of the machine; the passes of a trainer's convolutions.
+/* millrace/measure.h: upper bounds of the rate, one part measured alone: a loader when nothing trains, a
+ * trainer when its batch is on the devices already; rates of the machine; the passes of a trainer's
+ * convolutions.
  *
- * The smaller of the two is the most that a training can reach. Warm-up is left out. Deviations are 1.4826
- * times the median absolute deviation (MAD). */
+ * A training reaches at most the smaller of the rates of loader and trainer. Warm-up is left out. Deviations
+ * are 1.4826 times the median absolute deviation (MAD). */
 #ifndef MILLRACE_MEASURE_H
 #define MILLRACE_MEASURE_H
 

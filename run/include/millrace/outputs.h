@@ -52,8 +52,8 @@ typedef struct mr_class_row {
 static inline int mr_confusion_row(const mr_confusion *c, uint32_t class_number, mr_class_row *out,
                                    mr_error *err);
 /* Write the numbers of the `most` classes with the lowest accuracies to out, lowest first; of equals the
- * class with more samples, then the lower class. Classes without samples are left out. *count: of the
- * numbers. */
+ * class with more samples, then the lower class. Classes without samples are left out. *count: how many
+ * numbers were written. */
 MR_API int mr_confusion_worst(const mr_confusion *c, uint32_t most, uint32_t *out, uint32_t *count,
                               mr_error *err);
 /* The matrix as CSV, to be freed with free(): a row for each label, a column for each predicted class, then
@@ -64,9 +64,9 @@ MR_API char *mr_confusion_csv(const mr_confusion *c, const char *const *names, i
 
 typedef struct mr_views mr_views;
 
-/* Make the mean over views: name is "flip", "five" or "ten" (mr_augment_views()); augment: how a view is
- * prepared otherwise; NULL: not at all. MR_EINVAL: the name or the augmentation is invalid,
- * or has no crop whose corners five and ten take. */
+/* Make the mean over views. name: "flip", "five" or "ten" (mr_augment_views()). augment: the other operations
+ * on each view; NULL: no operations. MR_EINVAL: the name or the augmentation is invalid, or five or ten lack
+ * a crop, whose corners they take. */
 MR_API int mr_views_create(mr_views **out, const char *name, const char *augment, mr_error *err);
 MR_API void mr_views_destroy(mr_views *v); /* accepts NULL */
 /* Settings of the loader that gives the views: mr_loader_config.augment, owned by v, and epochs. NULL and 0

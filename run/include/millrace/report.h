@@ -44,7 +44,7 @@ MR_API void mr_run_page_close(mr_run_page *p);
 /* Read the log of a run: a file with the output of train --json or profile --json. The run may still be in
  * progress. Of a file with several runs the last one counts. A second run is compared with the first one.
  *
- * MR_EFORMAT  nothing in it is of a run
+ * MR_EFORMAT  the file has no line of a run
  * MR_ELIMIT   the file is larger than 1 GiB
  * MR_EINVAL   a third run, or one of train and one of profile
  * other < 0   the file cannot be read
@@ -53,8 +53,8 @@ MR_API int mr_run_page_add(mr_run_page *p, const char *path, mr_error *err);
 /* The same for text in memory, which is copied. name stands for its path. */
 MR_API int mr_run_page_add_text(mr_run_page *p, const char *name, const char *text, size_t bytes,
                                 mr_error *err);
-/* Return the data set of the first run, as its log names it; NULL: the log does not have it, or not the
- * augmentation, and mr_run_page_pictures() is MR_EINVAL. Owned by p. */
+/* Return the data set of the first run, as its log names it, owned by p. NULL: the log lacks the data set or
+ * the augmentation, and mr_run_page_pictures() returns MR_EINVAL. */
 MR_API const char *mr_run_page_data(const mr_run_page *p);
 
 /* Add a timeline: a file that train --trace wrote, or a trace of this process, with a name for it. At most

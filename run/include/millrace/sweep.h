@@ -72,8 +72,8 @@ typedef struct mr_sweep_result {
     int status; /* MR_SWEEP_FAILED: its exit status */
     double epochs, loss, accuracy, val_loss, val_accuracy, seconds, samples_per_s;
     double reached_s, reached_steps; /* training until the accuracy of stop-at-accuracy */
-    double speed_up;  /* time of the run with the first value of `devices` and all else the same, divided by
-                         this  run's; NAN: no such run, or one of them is not done */
+    double speed_up;  /* time of the run with the first value of `devices` and the same other values, divided
+                         by the time of this run; NAN: no such run, or one of the two is not done */
     char weights[40]; /* digest */
 } mr_sweep_result;
 
@@ -88,11 +88,12 @@ static inline int mr_sweep_result_of(const mr_sweep *s, uint32_t run, mr_sweep_r
 MR_API bool mr_sweep_has_goal(const mr_sweep *s);
 
 /* Write all results as a table: CSV with run, every option of the file, state, epochs_done, acc, val_acc,
- * loss, val_loss, time_s, samples_per_s, speed_up, with such an accuracy reached_s and reached_steps,
+ * loss, val_loss, time_s, samples_per_s, speed_up, reached_s and reached_steps if runs stop at an accuracy,
  * weights. An existing file is replaced. MR_EEXIST: another process writes it. Other < 0: from writing. */
 MR_API int mr_sweep_write_csv(const mr_sweep *s, const char *path, mr_error *err);
 /* Write a page: time and accuracy over the values of an option, a line for each combination of the others,
- * means over seeds; and the table. The rest as above. MR_EINVAL: there is no such option. */
+ * means over seeds; and the table. path and errors as for mr_sweep_write_csv(). MR_EINVAL: there is no such
+ * option. */
 MR_API int mr_sweep_write_page(const mr_sweep *s, uint32_t option, const char *path, mr_error *err);
 
 /* ------------------------------------------------------------------------------ struct sizes

@@ -249,7 +249,7 @@ MR_STABLE_INLINE int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpo
 MR_API int mr_run_folder_open(mr_run_folder **out, const char *path, mr_error *err);
 /* Close a folder and release its lock. Accepts NULL. */
 MR_API void mr_run_folder_close(mr_run_folder *folder);
-/* A note for the user, or NULL: the file system has no locks. */
+/* A note for the user if the file system has no locks; NULL: it has them. */
 MR_API const char *mr_run_folder_note(const mr_run_folder *folder);
 /* Return the name of any checkpoint in the folder, complete or not. MR_ENOENT: the folder has no
  * checkpoint. */

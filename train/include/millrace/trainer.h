@@ -154,17 +154,17 @@ typedef enum mr_sync {
      * Weights have the same bits for every distribution of the shares. */
     MR_SYNC_DELAYED,
     /* Servers (mr_trainer_config.crew) hold weights and optimizer arrays, add the gradients of all workers in
-     * the order of the tree, and update: the weights of MR_SYNC_EACH, bit for bit, with workers and servers
-     * on processors. */
+     * the order of the tree, and update. With workers and servers on processors the weights equal the weights
+     * of MR_SYNC_EACH, bit for bit. */
     MR_SYNC_SERVERS,
     MR_SYNC_SERVERS_ASYNC, /* see mr_sync_servers_async() */
 } mr_sync;
 
-/* Return mr_trainer_config.sync for servers that update with each worker's gradient by itself, when it comes.
- * A gradient is stale by the number of updates since the weights that it was computed with. A worker that is
- * `bound` steps ahead of the slowest waits (stale synchronous parallel, Ho et al. 2013). bound is 1 to
- * 1000000. Workers meet at evaluations, checkpoints and ends of epochs. The weights differ from run to
- * run, unless there is one worker. */
+/* Return mr_trainer_config.sync for servers that update when the gradient of a worker arrives, with this
+ * gradient alone. The staleness of a gradient is the number of updates since its worker read the weights. A
+ * worker that is `bound` steps ahead of the slowest waits (stale synchronous parallel, Ho et al. 2013). bound
+ * is 1 to 1000000. Workers meet at evaluations, checkpoints and ends of epochs. The weights differ from run
+ * to run, unless there is one worker. */
 static inline uint32_t mr_sync_servers_async(uint32_t bound)
 {
     return (uint32_t)MR_SYNC_SERVERS_ASYNC | bound << 8;
@@ -486,13 +486,13 @@ typedef struct mr_fit_config {
     size_t struct_size;
     uint64_t epochs; /* stop after this number of epochs, counted from epoch 0; 0: when the loader ends */
     /* Validation data, or NULL (default). The caller opens this loader with epochs UINT64_MAX, order
-     * MR_ORDER_SEQUENTIAL or a sampler, training false, repeats at most 1, tail KEEP or PAD (DROP if it
-     * drops nothing), the devices of the trainer and a batch of at most mr_trainer_config.batch. Its augment
+     * MR_ORDER_SEQUENTIAL or a sampler, training false, repeats at most 1, tail KEEP or PAD (DROP if it drops
+     * nothing), the devices of the trainer and a batch of at most mr_trainer_config.batch. Its augment
      * normalises like the training loader's. Its data number their classes like the training data: open their
      * source with mr_source_config.class_names of these. Other settings are MR_EINVAL before the first step.
-     * A loader that ends during a validation is MR_EINVAL at that validation. Not checked: another resize or
-     * crop than in training is the caller's choice, and other devices of the same number fail or compute on
-     * wrong memory */
+     * A loader that ends during a validation is MR_EINVAL at that validation. Two settings are not checked:
+     * resize and crop may differ from training; with other devices of the same number the validation fails or
+     * computes on wrong memory */
     mr_loader *val;
     const char *checkpoint_dir; /* folder for checkpoints (files: see run.h), or NULL. With a folder the
                                    loader's full augmentation text (mr_loader_info.augment) has at most 255
@@ -604,9 +604,9 @@ typedef struct mr_outputs {
     const uint64_t *ids;   /* sample numbers; MR_NOWHERE for padding and skipped samples */
     const int32_t *labels; /* -1: padding, a skipped sample, or a sample without label */
     uint32_t count, classes;
-    const float *logits; /* count x classes, with the network's logit factor; for one logit the pair 0 and
-                            logit. For a network with targets count x its outputs: logits for
-                            MR_TARGET_LABELS, else the values themselves */
+    const float *logits; /* count x classes, with the network's logit factor. A network with one logit gives
+                            two numbers, 0 and this logit. A network with targets gives count x its outputs:
+                            logits for MR_TARGET_LABELS, else the values themselves */
 } mr_outputs;
 
 typedef struct mr_outputs_config {
