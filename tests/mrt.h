@@ -28,7 +28,7 @@
 #endif
 
 /* Tests in which each allocation fails in turn take every seventh one under the thread sanitizer: the address
- * sanitizer, which finds what is lost or used after it was freed, has them all. */
+ * sanitizer, which finds memory that is lost or used after it was freed, has them all. */
 #if defined(__SANITIZE_THREAD__)
 #define MRT_TURN 7
 #else

@@ -146,7 +146,7 @@ run_part() {
     esac
 }
 
-# Beside the other parts: for half of its time it waits for packages and disks. In a session of its own, so that all of it can be ended.
+# In parallel with the other parts: for half of its time it waits for packages and disks. In a session of its own, so that all of it can be ended.
 begin_debian13() {
     beside_begun=$(now)
     # shellcheck disable=SC2016 # that shell expands it

@@ -40,7 +40,7 @@ typedef struct mri_listing {
     size_t text_used, text_cap;
     mri_listed *entries;
     size_t count, cap;
-    size_t links; /* of the files, those that are links */
+    size_t links; /* files that are links */
 } mri_listing;
 
 /* Room for `more` behind used elements; *items stays valid on failure. */
@@ -160,7 +160,7 @@ typedef struct mri_same_files {
     uint32_t (*class_of)(const mr_source *src, uint64_t sample);
 } mri_same_files;
 
-/* Tells the user about pictures that a link makes two of. MR_ENOMEM, or that stopping was asked for. */
+/* Report pictures that occur twice through a link. MR_ENOMEM, or MR_ECANCELED after a stop. */
 int mri_same_files_tell(mr_source *src, const mri_same_files *s, const mr_source_config *cfg, mr_error *err);
 
 /* ---- masks next to their pictures (no_classes.c) ---- */
@@ -174,7 +174,7 @@ typedef struct mri_masks {
 void mri_find_masks(mri_masks *found, const mri_listing *files, const char *class_name);
 /* Is a word of the folder's name one of masks: gt, SegmentationClassPNG, 1st_manual? */
 bool mri_has_word_of_masks(const char *name);
-/* Bytes of the name of which this one (without ending) says that it is the mask; 0: it says no such thing. */
+/* Bytes of the name whose mask this one (without ending) is by its name; 0: it is not named like a mask. */
 size_t mri_masked_bytes(const char *name, size_t bytes);
 /* Is there a name of these bytes and any ending among these, which are sorted? */
 bool mri_has_stem(const mri_listing *l, const char *stem, size_t bytes);

@@ -8,9 +8,9 @@
  *   a longer name with such a word        the same, and only if its counterpart (the same name with the
  *                                         other word) is there as well
  *
- * Two parts need the same digits (train2017, val2017), or one of them has none and is the only one of its
- * kind (train1, test). Two train parts that differ in their digits alone (train1, train2) are refused: which
- * one is meant, or both, is not guessed.
+ * Two parts need the same digits (train2017, val2017), or one of them is without digits and the only one of
+ * its kind (train1, test). Two train parts that differ in their digits alone (train1, train2) are refused:
+ * which one is meant, or both, is not guessed.
  *
  * Without a train part the one to test with is all there is. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* formats/folder/mask_pairs.c: two folders of which one has the masks of the other's pictures, by any names:
+/* formats/folder/mask_pairs.c: two folders, one with the masks of the other's pictures, by any names:
  *
  *   im/1.jpg im/2.jpg  gt/1.png gt/2.png                          the same names but for the endings
  *   images/21_training.tif  1st_manual/21_manual1.gif             or for what all names of a folder end in
@@ -10,7 +10,7 @@
  *   they are gray or indexed, and the pictures are coloured
  *   or the folder's name has a word of masks, and its files are much smaller
  *
- * Few files of few folders are opened for that: those of a folder whose names all fit. */
+ * Few files of few folders are opened for that: files of a folder whose names all fit. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ static size_t common_end(const pairs *p, size_t k)
     return 0;
 }
 
-/* The file of this folder whose name is these bytes, the tail and any ending; UINT64_MAX: there is none. */
+/* The file of this folder whose name is these bytes, the tail and any ending; UINT64_MAX: not found. */
 static uint64_t find(const pairs *p, size_t k, const char *stem, size_t bytes, const char *tail,
                      size_t tail_bytes)
 {
@@ -169,7 +169,7 @@ static int read_head(pairs *p, uint64_t sample, size_t k, size_t *bytes)
     return MR_OK;
 }
 
-/* The colours of a palette are those of the program that shows the mask. */
+/* A palette has the colours of the program that shows the mask. */
 static bool is_indexed(const uint8_t *head, size_t bytes, mr_type type)
 {
     return type == MR_TYPE_GIF || (type == MR_TYPE_PNG && bytes > 25 && head[25] == 3);

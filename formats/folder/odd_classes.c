@@ -76,7 +76,7 @@ static int check_masks(const mri_listing *out, mri_dir part, const char *where, 
 }
 
 /* ---- pieces ---- */
-/* Bytes of the name before a number, or a letter of its own, at its end; 0: it has none. */
+/* Bytes of the name before a number, or a letter of its own, at its end; 0: it does not end so. */
 static size_t before_number(const char *name)
 {
     const size_t bytes = strlen(name);
@@ -113,7 +113,8 @@ bool mri_are_called_pieces(const mri_listing *classes)
     return true;
 }
 
-/* Without a file of labels next to them they may be classes (part_01, part_02 of a machine), and are told. */
+/* Without a file of labels next to them they may be classes (part_01, part_02 of a machine); a line reports
+ * them. */
 static int check_pieces(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
 {
     const char *labels = mri_are_called_pieces(out) ? mri_find_labels(left, where) : NULL;

@@ -6,9 +6,9 @@
  *   set.tar  labels.csv                        next to an archive, where the archive has its pictures
  *
  * It contradicts them where two pictures of one folder have two classes in it, or a picture has the class of
- * another folder. A number for each folder, or another name, is none. Rows whose pictures lie in no class
- * folder are passed over, and so is what is no table. An archive of one folder is refused where a table has
- * classes for its pictures. */
+ * another folder. A number for each folder, or another name, does not contradict. Rows whose pictures lie in
+ * no class folder are passed over, and so are files that are no tables. An archive of one folder is refused
+ * where a table has classes for its pictures. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -27,8 +27,8 @@ typedef struct mri_coef_packing {
 
 /* Begin with this frame, which stays the caller's until the end. Errors as of mri_coef_pack(). */
 int mri_coef_pack_begin(mri_coef_packing *p, const mri_jpeg_frame *frame, mr_error *err);
-/* The next row of MCUs, mcus_high times: coef[c] has v rows of blocks_wide blocks of component c, or, at the
- * bottom, those that are left. */
+/* The next row of MCUs, mcus_high times: coef[c] has v rows of blocks_wide blocks of component c, at the
+ * bottom the remaining rows. */
 int mri_coef_pack_row(mri_coef_packing *p, const int16_t (*const *coef)[MRI_JPEG_BLOCK], mr_error *err);
 /* After the last row: *out is malloc'd. p keeps memory for the next picture. */
 int mri_coef_pack_end(mri_coef_packing *p, void **out, size_t *bytes, mr_error *err);

@@ -198,7 +198,7 @@ int mri_coef_pack_begin(mri_coef_packing *p, const mri_jpeg_frame *frame, mr_err
         const uint64_t blocks = (uint64_t)m->blocks_high * m->blocks_wide, most = MRI_COEF_MAX_BYTES / 2;
         p->index[k] = rows;
         rows += m->blocks_high;
-        /* most blocks of photographs take 16 to 32 bytes, and those of chroma half as many */
+        /* most blocks of photographs take 16 to 32 bytes, blocks of chroma half of that */
         rc = need(p, &p->part[k], (size_t)mri_min_u64(blocks * (k ? 8 : 32), most), err);
     }
     if (rc == MR_OK)

@@ -22,7 +22,7 @@ typedef struct mri_box {
 typedef struct mri_boxes {
     const uint8_t *at;
     size_t left;
-    bool cut; /* a box is longer than what is left */
+    bool cut; /* a box is longer than the remaining bytes */
 } mri_boxes;
 
 /* The next box; false at the end. */

@@ -5,10 +5,10 @@
  * archive's order; one named mask or seg only when there is no other
  *   class     label_key names a member with a whole number as text, or else a field of the .json member;
  *             without one .cls, .class, .label, then "label", "cls", "class" in the .json
- *   fields    every other member of the sample the schema was taken from, then those that only other samples
- *             have (tar_more.c), under their own names: .txt .text .transcript .json as text, which must be
- *             UTF-8, .npy as tensors of any shape (elements of another type stay bytes), others as bytes. The
- *             value of a sample that lacks one is empty
+ *   fields    every other member of the sample the schema was taken from, then members that only other
+ *             samples have (tar_more.c), under their own names: .txt .text .transcript .json as text, which
+ *             must be UTF-8, .npy as tensors of any shape (elements of another type stay bytes), others as
+ *             bytes. The value of a sample that lacks one is empty
  *
  * .txt is a caption by custom and becomes a class only when label_key says so. */
 #include <math.h>

@@ -1,8 +1,8 @@
 /* formats/text/csv.h: rows of a table in text (RFC 4180), one after the other, with line numbers. Private.
  *
  *   separator   , ; or tab: the one that cuts all of the first lines into equally many pieces, else the most
- *               frequent one; | where the first line has none of these; else the last blank of each line, of
- *               which the place in front may have some: "my cat.jpg 0"
+ *               frequent one; | where the first line is without these; else the last blank of each line: the
+ *               place in front of it may have further blanks ("my cat.jpg 0")
  *   quotes      around a whole place, "" inside for one quote; separators and line ends inside belong to it
  *   line ends   \n, \r\n or \r; empty lines are passed over; the last one may lack its end
  *

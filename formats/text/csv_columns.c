@@ -221,7 +221,7 @@ static bool looks_like_table(const uint8_t *head, size_t bytes, bool by_second_l
            looks_like_row((const char *)second, more, separator, false);
 }
 
-/* A table in UTF-16, of which every second byte is looked at: opening it says what to do. */
+/* A table in UTF-16, by every second byte: the error of opening it names the remedy. */
 static bool looks_like_utf16(const uint8_t *head, size_t bytes, bool by_second_line)
 {
     uint8_t half[MRI_PROBE_BYTES / 2];

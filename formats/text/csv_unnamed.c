@@ -1,7 +1,7 @@
 /* formats/text/csv_unnamed.c: pictures that lie in the folders of a table's pictures and that no row names.
  * A row may have been lost, or the table is that of another set: they are counted, and the first are named.
  *
- *   folder, hash   of every row, those of other splits included: the folder's number and a hash of the file's
+ *   folder, hash   of every row, rows of other splits included: the folder's number and a hash of the file's
  *                  name, 12 bytes each while the table is read
  *   folders        that the paths lead into; only these are listed, by the endings of names. One folder may
  *                  have several paths: the device and the number of the folder say which it is
@@ -90,8 +90,8 @@ static void add(unnamed *u, const char *path)
     u->first[at] = copy;
 }
 
-/* What a folder is, under whatever path; 0: it cannot be opened, which is reported with the rows whose files
- * are missing. */
+/* The number of a folder, the same for each of its paths; 0: it cannot be opened, which is reported with the
+ * rows whose files are missing. */
 static uint64_t folder_id(const mri_csv_table *t, const char *folder)
 {
     struct stat st;
@@ -191,7 +191,7 @@ static int see_other_tables(const mr_source *src, mri_csv_table *t, const mr_sou
 }
 
 /* ---- the whole ---- */
-/* From hashes of names to those of files, sorted. */
+/* From hashes of names to hashes of files, sorted. */
 static void make_file_ids(mri_csv_named *n, const folder_at *folders)
 {
     for (uint64_t k = 0; k < n->count; k++) n->hash[k] = file_id(folders[n->folder[k]].id, n->hash[k]);

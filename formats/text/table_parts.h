@@ -3,7 +3,7 @@
  *
  *   path,label,split         split, set, subset, ...: words of parts.h
  *   path,label,is_valid      is_train, is_valid, is_val, is_test: 1/0, true/false, yes/no; several of them
- *                            together, of which exactly one is yes in each row
+ *                            together, if exactly one is yes in each row
  *   path,label,fold          numbers say nothing; --split-key fold=4 makes rows with 4 the part to test with
  *
  * The columns are read once before all else: their values decide which is a split column. One is if all its
@@ -34,7 +34,7 @@ typedef struct mri_part_column { /* one that may say the part */
 } mri_part_column;
 
 typedef struct mri_table_parts {
-    mri_part_column column[MRI_TABLE_PART_COLUMNS]; /* those of words first */
+    mri_part_column column[MRI_TABLE_PART_COLUMNS]; /* columns of words first */
     uint32_t count;                                 /* 0: no such column, or not used */
     uint32_t chosen;                                /* after settle() */
     bool asked;                                     /* somebody named it */

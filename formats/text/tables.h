@@ -12,7 +12,7 @@
 typedef bool mri_table_row(void *context, const char *picture, size_t picture_bytes, const char *class_name,
                            size_t class_bytes);
 /* The first 2^18 rows of a text, where it is a table whose first row has usual names for the picture and the
- * class; what is no such table has no rows. fd: the text, which is closed; -1: the file at path. MR_OK or
+ * class; any other text has no rows. fd: the text, which is closed; -1: the file at path. MR_OK or
  * MR_ENOMEM. For formats/folder. */
 int mri_csv_each_row(const char *path, int fd, mri_table_row *see, void *context, mr_error *err);
 

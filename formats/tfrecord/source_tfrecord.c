@@ -7,8 +7,8 @@
  *          reason
  *
  * An extent is the data and their checksum; both follow the head, whose offset messages name. The first
- * readable record determines the features of picture, class, boxes and mask; those that it lacks come from
- * the first record that has them, and further features are fields (tfrecord_more.h). Boxes are xmin, ymin,
+ * readable record determines the features of picture, class, boxes and mask; a feature that it lacks comes
+ * from the first record that has it, and further features are fields (tfrecord_more.h). Boxes are xmin, ymin,
  * xmax, ymax as in the file, 0 to 1 by custom. */
 #include <errno.h>
 #include <inttypes.h>

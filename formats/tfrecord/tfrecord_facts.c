@@ -189,7 +189,7 @@ static bool is_known(const mri_tf_gather *g, const mri_feature *f)
     return false;
 }
 
-/* Which of those that no record had so far it is by name and kind; MRI_TF_FEATURES: none. */
+/* Which feature, missing in the records so far, it is by name and kind; MRI_TF_FEATURES: no such one. */
 static int usual_of(const mri_tf_gather *g, const mri_feature *f)
 {
     for (int at = 0; at < MRI_TF_FEATURES; at++)
@@ -209,7 +209,7 @@ static int choose_boxes(mri_tf_gather *g, const void *example, size_t bytes, mr_
         return rc;
     }
     if (!g->key[MRI_TF_BOX_LABEL] || g->box_label || g->box_cap == 0) return MR_OK;
-    g->box_label = calloc((size_t)g->box_cap, sizeof *g->box_label); /* boxes before have none: bad samples */
+    g->box_label = calloc((size_t)g->box_cap, sizeof *g->box_label); /* boxes before lack it: bad samples */
     return g->box_label ? MR_OK : no_memory(err);
 }
 
@@ -307,7 +307,7 @@ static int other_name(mri_tf_gather *g, int64_t label, mri_span text)
                       mr_text_shown(g->names + g->name_at[label] - 1, known, sizeof known));
 }
 
-/* Names are optional: an error in one drops all of them, with a line. A record may have none. */
+/* Names are optional: an error in one drops all of them, with a line. A record may lack it. */
 static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_error *err)
 {
     mri_span text;

@@ -77,8 +77,8 @@ typedef struct mri_tf_gather {
 
 /* From the first record that can be read: MR_EFORMAT lists the features there are. */
 int mri_tf_choose(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err);
-/* The features of a record that can be read, once they are chosen: those that no record before had become its
- * boxes, mask, class, ... or further fields. *again: g->key has more of them. */
+/* The features of a record that can be read, once they are chosen: features that no record before had become
+ * its boxes, mask, class, ... or further fields. *again: g->key has more of them. */
 int mri_tf_look(mri_tf_gather *g, const void *example, size_t bytes, bool *again, mr_error *err);
 /* One record, features as picked by g->key; f NULL: one that cannot be read. Fails for lack of memory
  * only. */
@@ -88,7 +88,7 @@ void mri_tf_gather_fini(mri_tf_gather *g);
 
 /* ---- facts ---- */
 typedef struct mri_tf_facts {     /* arrays and texts lie in the note */
-    const char *key[MRI_TF_KEYS]; /* of further fields behind the others */
+    const char *key[MRI_TF_KEYS]; /* of further fields, after the others */
     mr_field more[MR_MAX_FIELDS];
     uint32_t more_count;
     const char *told[MRI_TF_LINES]; /* lines for the user */

@@ -2,7 +2,7 @@
  *
  *   one whole number in each record     INT
  *   one float in each record            FLOAT
- *   other lists of floats               TENSOR of f32, one dimension; a record without it has none
+ *   other lists of floats               TENSOR of f32, one dimension; empty for a record without it
  *   bytes, one value or none            TEXT where all are UTF-8, else BYTES
  *
  * Other lists are left out, with a line: parse() has no memory to put the numbers of a list side by side. */

@@ -138,7 +138,7 @@ static int follow_mask(following *f, uint32_t field, mr_value *v, mr_error *err)
     const size_t bytes = (size_t)g->out_w * g->out_h; /* the picture has as many pixels */
     if (v->type == MR_TYPE_TENSOR && v->ndim != 2 && v->ndim != 3)
         return MR_OK;                                             /* of something else, for all its name */
-    if (v->bytes == 0 && v->type != MR_TYPE_PIXELS) return MR_OK; /* the sample has none */
+    if (v->bytes == 0 && v->type != MR_TYPE_PIXELS) return MR_OK; /* the sample lacks it */
     int rc = mri_mask_numbers(v, g, &room, &from, err);
     uint8_t *to = rc == MR_OK ? room_for(f->item, field, bytes) : NULL;
     if (rc == MR_OK && !to) rc = no_memory(err);

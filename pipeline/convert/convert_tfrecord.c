@@ -86,7 +86,7 @@ static int look_at_boxes(void *context, uint64_t at, const mr_sample *sample, mr
     return MR_OK;
 }
 
-/* Bytes can be the PNG of a mask, or anything else of that name. MR_EEND: this sample has none. */
+/* Bytes can be the PNG of a mask, or anything else of that name. MR_EEND: this sample lacks it. */
 static int look_at_mask(void *context, uint64_t at, const mr_sample *sample, mr_error *err)
 {
     seen *s = context;

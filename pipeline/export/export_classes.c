@@ -34,7 +34,7 @@ static void folder_of(const char *name, uint32_t number, bool path, char out[MRI
         snprintf(out, MRI_EXPORT_NAME_ROOM, "%u", number);
 }
 
-/* First the classes that can have their names, then the others, beside them. */
+/* First the classes that can have their names, then the others, with free names. */
 static int name_folders(mri_export_classes *c, const mr_source_info *info, bool others, mr_error *err)
 {
     const bool paths = are_paths(info);

@@ -17,7 +17,7 @@ typedef struct mri_export_classes { /* {0} is empty */
 } mri_export_classes;
 
 /* Names the folders; no two classes get the same one. changed is called for each that is not its class's
- * name; what it returns, unless MR_OK, is returned. MR_ENOMEM. */
+ * name; its status, unless MR_OK, is returned. MR_ENOMEM. */
 int mri_export_classes_begin(mri_export_classes *c, const mr_source_info *info,
                              int (*changed)(void *context, const char *name, const char *folder,
                                             mr_error *err),

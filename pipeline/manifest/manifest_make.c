@@ -103,8 +103,8 @@ static int add_samples(mri_manifest *m, const mr_source *src, uint64_t first, ui
     return rc;
 }
 
-/* The sets of a mix whose samples are files of their own: a folder of pictures, a table and what it names.
- * Files of the others are files of the mix. */
+/* The sets of a mix whose samples are files of their own: a folder of pictures, a table and the files that it
+ * names. Files of the others are files of the mix. */
 static int add_mix_set(mri_manifest *m, const mr_source *src, uint32_t at, const char *without, mr_error *err)
 {
     const mr_mix_set *set = &mr_source_info_of(src)->mix[at];

@@ -47,7 +47,7 @@ static bool read_provenance(const char *text, settings *s)
     return end > 0;
 }
 
-/* What the caller of the conversion noted; to be freed. NULL: nothing. */
+/* The note of the conversion's caller; to be freed. NULL: no note. */
 static char *note_of(const char *provenance)
 {
     static const char key[] = "\"note\": ";

@@ -156,8 +156,9 @@ static int paint(mri_placer *p, const target *t, const mr_value *image, const mr
     return rc;
 }
 
-/* What the cache is to keep of a JPEG, made before the JPEG is painted: its coefficients, or, where they
- * cannot be packed, its bytes. False: nothing yet. Entry points are for the picture's own decoder to check.
+/* The form of a JPEG that the cache is to keep, made before the JPEG is painted: its coefficients, or, where
+ * they cannot be packed, its bytes. False: nothing yet. Entry points are for the picture's own decoder to
+ * check.
  */
 static bool make_kept(mri_placer *p, const target *t, const mr_value *image, mr_value *kept)
 {

@@ -325,7 +325,7 @@ def of_every_type(samples):
 
 @pytest.mark.parametrize("how", [dict(num_workers=1, multiprocessing_context="fork"), {}], ids=["processes", "here"])
 def test_types_of_batches_stay(gpu, monkeypatch, how):
-    """Also those that PyTorch's pin_memory= makes plain dicts of; no tensor is left in host memory in silence."""
+    """Also types that PyTorch's pin_memory= turns into plain dicts; no tensor is left in host memory in silence."""
     moved = []
     monkeypatch.setattr(_gpu, "send", lambda host, device: (moved.append(host.numel()), gpu.send(host, device))[1])
     with millrace.torch.Loader(Forms(8), 8, device="cuda", collate_fn=of_every_type, **how) as loader:

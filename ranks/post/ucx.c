@@ -252,7 +252,7 @@ static int begin_ucx(mri_post *p, uint8_t card[MRI_POST_CARD_BYTES], mr_error *e
                         bytes, sizeof mine->address);
 }
 
-/* The message that failed tells of it. */
+/* The failed message reports it. */
 static void on_error(void *context, void *endpoint, signed char status)
 {
     (void)context;

@@ -1,4 +1,4 @@
-/* run/forms/form_trial.c: samples of a set in a folder of their own, and what they cost in other forms.
+/* run/forms/form_trial.c: samples of a set in a folder of their own, and their cost in other forms.
  *
  * The room run/forms/
  *   takes     an open source with pictures, settings of a loader
@@ -281,7 +281,7 @@ static double seconds_of(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of the loader that is opened; its threads are those of the process. */
+/* Of the loader that is opened; all threads of the process count as its threads. */
 static int measure_rate(const mr_source *src, const mr_loader_config *cfg, const mr_measure_config *measure,
                         double *samples_per_s, double *cores, mr_error *err)
 {

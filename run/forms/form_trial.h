@@ -1,4 +1,4 @@
-/* run/forms/form_trial.h: what the files of this room have in common. */
+/* run/forms/form_trial.h: declarations that the files of this room share. */
 #ifndef MRI_FORM_TRIAL_H
 #define MRI_FORM_TRIAL_H
 

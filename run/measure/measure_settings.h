@@ -5,7 +5,7 @@
 #include "base/util.h"
 #include "millrace/measure.h"
 
-/* cfg with defaults for what it lacks; NULL: the defaults. MR_EINVAL: a value is out of range. */
+/* cfg with defaults for members that it lacks; NULL: the defaults. MR_EINVAL: a value is out of range. */
 int mri_measure_settings(mr_measure_config *mine, const mr_measure_config *cfg, mr_error *err);
 /* MR_ECANCELED. */
 int mri_measure_stopped(mr_error *err);

@@ -9,7 +9,7 @@
 #include "run/page/page.h"
 #include "settings/limits.h"
 
-_Static_assert((int)MR_RUN_PAGE_PICTURES == (int)MRI_REPORT_SAMPLES_MOST, "what the option allows");
+_Static_assert((int)MR_RUN_PAGE_PICTURES == (int)MRI_REPORT_SAMPLES_MOST, "the largest value of the option");
 
 void mr_run_page_defaults_sized(mr_run_page_config *cfg, size_t struct_size)
 {

@@ -1,5 +1,5 @@
 /* run/report/run_page_put.c: writes a page about runs. Figures that a log does not have are left out, and
- * what was left out of a log is said. */
+ * the page names lines of a log that it leaves out. */
 #include "run/report/run_page.h"
 
 #include <math.h>

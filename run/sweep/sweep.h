@@ -22,7 +22,7 @@ struct mr_sweep {
     char *path, *text;                   /* of the file, whose names and values point into text */
 };
 
-/* The option with this name, and its number; NULL: there is none. */
+/* The option with this name, and its number; NULL: not found. */
 const mri_sweep_key *mri_sweep_find(const mr_sweep *s, const char *name, uint32_t *k);
 /* The number of the value that option k has in a run. Both exist. */
 uint32_t mri_sweep_value(const mr_sweep *s, uint32_t run, uint32_t k);

@@ -179,7 +179,7 @@ void mr_sweep_close(mr_sweep *s)
     free(s);
 }
 
-/* ---- what it says ---- */
+/* ---- its contents ---- */
 
 const mr_sweep_info *mr_sweep_info_of(const mr_sweep *s) { return s ? &s->info : NULL; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The pictures of docs/report.md: charts and timeline of a recorded run, as `millrace report` draws them.
 
-usage: pictures.py MILLRACE TOP     compare docs/pictures/report.svg and timeline.svg with what is drawn now
+usage: pictures.py MILLRACE TOP     compare docs/pictures/report.svg and timeline.svg with the pictures drawn now
 MILLRACE_UPDATE=1 writes them. recorded/ has the output of a training on a simulated accelerator and its trace. Exit status 1: a picture
 is not what `report` draws; the first line that differs is printed."""
 import html

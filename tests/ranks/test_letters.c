@@ -303,8 +303,7 @@ static void what_cannot_go_on_ends(void **state)
     }
 }
 
-/* Rank 1 has received all, and leaves before its library confirms it; rank 2 leaves without what it was sent.
- */
+/* Rank 1 has received all, and leaves before its library confirms it; rank 2 leaves without its message. */
 static void who_left_need_not_confirm(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@ int exit_code;
 bool exit_told;
 static mr_error newest = MR_ERROR_INIT; /* of exit_code */
 
-/* One failure ends all processes of a run with one status, whether they find it or are told of it: the status
+/* One failure ends all processes of a run with one status, whether they find it or hear of it: the status
  * of the process that gave up first. Of a library's status its caller makes this one. */
 static int status_of_other(const mr_error *err)
 {

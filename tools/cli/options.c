@@ -216,7 +216,7 @@ static bool was_seen(const opt_given *seen, const char *name, size_t bytes)
     return false;
 }
 
-/* The first of the names between | that the command has; NULL: it has none, or one was given. */
+/* The first of the names between | that the command has; NULL: it has no such option, or one was given. */
 static const char *find_missing(const command *cmd, const opt_given *seen, const char *names)
 {
     const char *missing = NULL;

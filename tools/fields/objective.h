@@ -28,7 +28,7 @@ typedef struct objective {
     struct {                      /* names of the targets' columns that the data must have, in this order */
         const char *const *names; /* NULL: not known */
         uint32_t count;
-        const char *of; /* what they are of, for messages; NULL: nothing is compared */
+        const char *of; /* the owner of the names, for messages; NULL: nothing is compared */
     } columns;
     objective_first first;
     const char *weights;  /* --class-weights, or NULL */
@@ -48,8 +48,8 @@ void objective_close(objective *o); /* accepts a zeroed one */
 /* The field among the loader's, after checking its name and its count of numbers; nothing without a loss. */
 int objective_take_field(objective *o, const mr_source *src, mr_loader_config *cfg,
                          mr_loader_field fields[MR_LOADER_MAX_FIELDS], uint32_t *count);
-/* Compare the names of the columns of the targets with those of another set or of a checkpoint, `of`; names
- * NULL: it has none. A line says where the order cannot be compared. */
+/* Compare the names of the columns of the targets with the names of another set or of a checkpoint, `of`;
+ * names NULL: it lacks names. A line reports that the order cannot be compared. */
 int objective_check_columns(const mr_source *src, const char *const *names, uint32_t count, const char *of);
 /* Name the field when a run ended because of invalid targets. */
 void objective_explain(const objective *o, const mr_source *src, const mr_error *err);

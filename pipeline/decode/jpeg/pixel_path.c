@@ -17,7 +17,7 @@
 #include "pipeline/decode/jpeg/idct.h"
 
 #define BAND_PIXELS 65536u /* a result of 224 x 224 is one band */
-#define BAND_ROWS   4u     /* of a band at least: so many share their weights */
+#define BAND_ROWS   4u     /* of a band at least: they share their weights */
 #define SPARE_MCUS  4      /* rows of MCUs for which a plane has room, besides the rows that are kept */
 
 struct plane {
@@ -102,7 +102,7 @@ static int plan_plane(struct plane *p, const mri_jpeg_frame *f, uint32_t c, cons
     return ok ? MR_OK : MR_ENOMEM;
 }
 
-/* Room for so many rows of blocks, or for all. */
+/* Room for this number of rows of blocks, or for all. */
 static int need_samples(struct plane *p, uint64_t rows)
 {
     p->top = p->window.y0;
@@ -153,7 +153,7 @@ static mri_view view_of(const struct plane *p)
                       .stride = p->stride};
 }
 
-/* Room for rows of blocks [from, to) after those that rows of the result still need. */
+/* Room for rows of blocks [from, to) after the rows that the result still needs. */
 static int slide(struct plane *p, uint32_t from, uint32_t to, uint32_t needed)
 {
     if (to - p->top <= p->rows) return MR_OK;

@@ -46,7 +46,7 @@ cmp -s n.mrec n3.mrec && fail "another seed draws the same"
 run 0 convert s all.mrec --sample 100 --quiet; err_has "the data have 41, and all are taken"
 run 0 convert s plain.mrec --quiet; same all.mrec plain.mrec
 
-# an update takes what the set was made of, and nothing that was left out
+# an update takes samples that the choice of the set takes, and no others
 cp -r s grown; run 0 convert s fit.mrec --take-each 0:0.7 --shard-size 20K --quiet
 run 0 convert s wide.mrec --where 'key!~ring/*' --shard-size 20K --quiet
 cp s/disc/00003.jpg grown/disc/more.jpg; cp s/ring/00003.jpg grown/ring/more.jpg

@@ -82,7 +82,7 @@ cp d/train/disc/00005.jpg two/y/disc/00001.jpg; tar -C two/y -cf two/1.tar disc
 run 0 convert 'two/?.tar' pair/s.mrec --update --changed withdraw --quiet
 out_has "appended 1 in 1 file, withdrew 2"
 
-# a damaged sample without a readable name may be one of those that seem to be gone
+# a damaged sample without a readable name may be one of the samples that seem to be gone
 mkdir unnamed
 run 3 convert a unnamed/a.tfrecord --quiet
 run 0 convert unnamed/a.tfrecord unnamed/s.mrec --shard-size 16K --quiet

@@ -86,7 +86,7 @@ def rows(which):
 
 
 def index_of(row):
-    """The sample index next to archives that we wrote; None: the row has none."""
+    """The sample index next to archives that we wrote; None: the row is without one."""
     if row[1] != "millrace" or row[2] != "tar":
         return None
     return row[4][0].removesuffix(".tar") + ".wids.json" if isinstance(row[4], list) else row[4] + "/m.wids.json"

@@ -37,7 +37,7 @@ run 0 inspect json.tar; out_has "samples   9"; out_has "classes   2"
 # archives for which the first dot is right keep it: further members of a sample, two pictures where one is called .png alone
 make 'tar("more.tar", [m for k in range(3) for m in (("%d.png" % k, picture(k)), ("%d.mask.png" % k, picture(k)), ("%d.side.png" % k, picture(k)), ("%d.a.txt" % k, b"x"), ("%d.b.txt" % k, b"y"), ("%d.cls" % k, b"1"))])'
 run 0 inspect more.tar; out_has "samples   3"; out_lacks "$note"; out_has "side.png"
-# what does not follow a resized picture, because of its name, is told
+# a field that does not follow a resized picture, because of its name, is reported
 run 0 convert more.tar resized.mrec --resize 8 --quiet; err_has "more.tar: --resize leaves these fields as they are: side.png. Masks and boxes follow"
 
 # two pictures of equal rank: somebody has to say which

@@ -95,13 +95,13 @@ run 0 eval abc.mds --checkpoint names --quiet; err_has "abc.mds: no names of tar
 run 0 train abc.mds "$@" --epochs 1 $three --val none --checkpoint nameless
 run 0 eval abc.csv --checkpoint nameless --quiet; err_has "has no names of target columns"
 
-# another augmentation than in training is told
+# another augmentation than in training is reported
 run 0 eval abc.csv --checkpoint names --augment 'normalise(imagenet)' --pixels libjpeg --quiet
 err_has "--augment: the checkpoint was trained with none; here normalise("
 err_has "--pixels: the checkpoint was trained with own; here libjpeg"
 run 0 predict abc.csv --checkpoint names --augment 'normalise(imagenet)' --quiet; err_has "--augment: the checkpoint was trained with"
 
-# settings without an effect are told
+# settings without an effect are reported
 run 0 inspect d --target-key nosuch; out_has "target key nosuch is passed over: it goes with tables and NumPy arrays"
 run 0 inspect abc.mrec --target-key round..mid; out_lacks "passed over"
 run 0 predict d --split train --checkpoint names --quiet; equal "$(grep -c "passed over" err)" 0

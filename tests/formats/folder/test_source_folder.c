@@ -428,7 +428,7 @@ static void parts_without_classes(void **state)
     expect_error(mrt_path("kaggle"), MR_EFORMAT, "no class folders", "kaggle/train");
 }
 
-/* A name that looks like a part's is a class all the same where others are; a pair of them is none. */
+/* A name that looks like a part's is a class all the same where others are; a pair of them is refused. */
 static void names_of_parts(void **state)
 {
     (void)state;

@@ -260,16 +260,16 @@ static void expect_notes(const char *text, uint64_t count, const char *notes)
     mr_error err;
     MRT_OK(open_text(&src, text, NULL, NULL, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
-    char told[1000];
-    snprintf(told, sizeof told, "%s", info->told ? info->told : "");
-    char *unnamed = strstr(told, "left out: ");
-    if (unnamed) unnamed[unnamed > told ? -1 : 0] = '\0';
-    MRT_STR(told, notes);
+    char lines[1000];
+    snprintf(lines, sizeof lines, "%s", info->told ? info->told : "");
+    char *unnamed = strstr(lines, "left out: ");
+    if (unnamed) unnamed[unnamed > lines ? -1 : 0] = '\0';
+    MRT_STR(lines, notes);
     MRT_EQ(info->count, count);
     mr_source_close(src);
 }
 
-/* Two columns of one name, and two columns of classes: what the table means is not guessed. */
+/* Two columns of one name, and two columns of classes: their meaning is not guessed. */
 static void two_columns_for_one_thing(void **state)
 {
     (void)state;
@@ -501,7 +501,7 @@ static void pictures_without_a_row(void **state)
     mr_source *src;
     mr_error err;
     static const struct {
-        const char *text, *told;
+        const char *text, *lines;
     } cases[] = {
         {"path,label\n./a.jpg,0\nb.jpg,0\nin/../c.jpg,1\nd.jpg,1\n", ""},
         {"path,label\nb.jpg,0\n", "left out: 3 pictures that no row of a table names (a.jpg, c.jpg, d.jpg)"},
@@ -518,8 +518,8 @@ static void pictures_without_a_row(void **state)
         put_table(mrt_path("u/list.csv"), cases[k].text);
         err = (mr_error)MR_ERROR_INIT;
         MRT_OK(mr_source_open(&src, mrt_path("u/list.csv"), NULL, &err), &err);
-        const char *told = mr_source_info_of(src)->told;
-        MRT_STR(told ? told : "", cases[k].told);
+        const char *lines = mr_source_info_of(src)->told;
+        MRT_STR(lines ? lines : "", cases[k].lines);
         mr_source_close(src);
     }
     put_table(mrt_path("u/list.csv"), "path,label\na.jpg,0\nb.jpg,1\n");

@@ -1,6 +1,6 @@
 /* tests/pipeline/decode/odd_heif.c: HEICs and AVIFs whose boxes are written out here, around two coded
  * pictures that the library opens libheif for: AV1, 37 x 21 pixels of four colours, and HEVC, 64 x 64 pixels
- * of one. Both are coded without loss in YCbCr, and the colours are those that come back exactly. */
+ * of one. Both are coded without loss in YCbCr, and these colours come back exactly. */
 #include "base/util.h"
 #include "mrt.h"
 #include "tests/pipeline/decode/odd.h"

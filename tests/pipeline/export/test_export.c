@@ -1,5 +1,5 @@
 /* tests/pipeline/export/test_export.c: mr_export() on a source of the program's own: files in a folder for
- * each class, a call that goes on after another, what is refused. */
+ * each class, a call that goes on after another, refused calls. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -132,7 +132,7 @@ static const char *text_of(const struct shape *s)
 static mri_resample_plan *plan;
 
 /* The rows of the result as soon as mri_resample_ready() says, while the source grows downward, and without
- * the source rows above those that mri_resample_needs() names: the same bits. */
+ * the source rows above the first that mri_resample_needs() names: the same bits. */
 static void check_rising(const struct shape *s, const uint8_t *samples, const uint8_t *expected)
 {
     const size_t stride = (size_t)s->x.samples * s->channels, out = (size_t)s->x.count * s->channels;
