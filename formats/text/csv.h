@@ -42,6 +42,8 @@ typedef struct mri_csv {
     size_t row_bytes, row_cap;
     uint32_t place_cap;
     mri_json_rows json;
+    /* Has a key of this name a meaning? Others may be missing in the first object. NULL: all have one */
+    bool (*is_known)(const char *name);
 } mri_csv;
 
 int mri_csv_open(mri_csv *c, const char *path, mr_error *err);

@@ -6,7 +6,6 @@
 
 #include "base/util.h"
 #include "formats/storage/json_text.h"
-#include "formats/text/csv_table.h"
 
 enum { MOST_LEVELS = 32 };
 
@@ -228,7 +227,7 @@ static int put_values(mri_csv *c, const cJSON *object, mr_error *err)
     int rc = MR_OK;
     for (const cJSON *m = object->child; m; m = m->next)
         if (cJSON_GetObjectItemCaseSensitive(j->first, m->string)) continue;
-        else if (!mri_csv_is_known_name(m->string)) {
+        else if (c->is_known && !c->is_known(m->string)) {
             if (!j->more[0]) mr_text_shown(m->string, j->more, sizeof j->more);
         } else
             return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,

@@ -280,12 +280,14 @@ static int read_file(mr_source *src, mri_csv_table *t, const mr_source_config *c
     mri_csv c;
     int rc = mri_csv_open(&c, src->path, err);
     if (rc) return rc;
+    c.is_known = mri_csv_is_known_name;
     if (!t->placed) { /* else they are known */
         rc = look_at_columns(src, t, &c, cfg, err);
         mri_csv_close(&c);
         forget_rows(t);
         if (!rc) rc = mri_csv_open(&c, src->path, err);
         if (rc) return rc;
+        c.is_known = mri_csv_is_known_name;
     }
     rc = read_rows(src, t, &c, cfg, err);
     mri_csv_close(&c);
