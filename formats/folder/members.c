@@ -14,6 +14,7 @@
 #include "formats/arrays/zip.h"
 #include "formats/folder/folder.h"
 #include "formats/folder/members_pack.h"
+#include "formats/source/withdrawn_list.h"
 #include "formats/storage/spill.h"
 #include "formats/storage/storage.h"
 #include "formats/tar/tar.h"
@@ -434,4 +435,20 @@ int mri_members_file(const mri_members *m, int at, int *fd, mr_error *err)
     if (!rc || rc == MR_EFORMAT || rc == MR_ECHECKSUM) return MR_OK; /* damage is reported in its turn */
     if (err) *err = why;
     return rc;
+}
+
+int mri_members_check_lists(const mri_members *m, mr_error *err)
+{
+    for (uint32_t k = 1; k < m->count; k++) {
+        if (strcmp(mri_members_name(m, (int)k), MRI_WITHDRAWN_NAME) != 0) continue;
+        const int above = m->node[k].parent;
+        mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "the archive has a list of withdrawn samples (%.200s%s" MRI_WITHDRAWN_NAME
+            "), which is read in folders alone: unpack the archive, or convert the folder, which leaves "
+            "these samples out",
+            mri_members_name(m, above), above ? "/" : "");
+        return mri_error_place(err, MR_EUNSUPPORTED, m->path, MR_NOWHERE, MR_NOWHERE);
+    }
+    return MR_OK;
 }

@@ -54,6 +54,8 @@ int mri_members_head(const mri_members *m, int at, uint8_t *head, size_t *bytes,
 int mri_members_inflate(const mri_members *m, uint64_t offset, uint64_t packed, uint64_t bytes, uint32_t crc,
                         uint8_t *buffer, mr_error *err);
 
+/* MR_EUNSUPPORTED: there is a list of withdrawn samples, as of a folder that was packed. */
+int mri_members_check_lists(const mri_members *m, mr_error *err);
 /* The first 64 MiB as a file of its own; *fd -1: it is damaged, or a deflated one that is larger. */
 int mri_members_file(const mri_members *m, int at, int *fd, mr_error *err);
 

@@ -465,6 +465,8 @@ static int open_as(mr_source *src, bool archive, const mr_source_config *cfg, mr
     f->members.fd = -1;
     src->state = f;
     int rc = open_root(src, f, cfg, &root, err);
+    if (!rc && archive && cfg->withdrawn == MR_WITHDRAWN_LEAVE_OUT)
+        rc = mri_members_check_lists(&f->members, err);
     if (rc) return rc;
     rc = open_tree(src, f, root, cfg, err);
     mri_folder_close(root);
@@ -479,6 +481,7 @@ static int open_as(mr_source *src, bool archive, const mr_source_config *cfg, mr
             src, "every class folder has its pictures in a folder %s/: the folders above are the classes",
             f->inner);
     shrink(f);
+    src->no_links = f->links == 0;
     const mri_same_files same = {f->count, f->links, memory_of(f), f->labels, folder_sample_path, class_of};
     rc = mri_same_files_tell(src, &same, cfg, err);
     return rc ? rc : fill_info(src, f, err);

@@ -135,6 +135,7 @@ struct mr_source {
     mr_mix_set *mix;            /* what info.mix is; freed behind close(), which frees its paths; else NULL */
     uint64_t withdrawn_count;   /* listed; of a mix: in all its sets */
     bool takes_withdrawn;       /* opened with MR_WITHDRAWN_TAKE */
+    bool no_links;              /* of samples that are files of their own none is a link */
     bool some_files_of_samples; /* beside shared files: some samples are files of their own, too */
     /* mr_source_open() for a data set that this one names, set while a data set is opened that is named by
      * the caller; NULL in one that another names. open.c stands above all formats */

@@ -2,7 +2,8 @@
  *
  * Shared files are looked up in the list of their folder, which gives each a range of entries. An entry's
  * number is tried first; only where one does not fit all samples are searched. Samples that are files of
- * their own are all looked up by their names. */
+ * their own are all looked up by their names. A link is looked up twice: by its own name, and as the file
+ * that it leads to, whose folder has a list of its own. */
 #include "formats/source/withdrawn.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ typedef struct range { /* entries of one shared file */
 typedef struct loading {
     mr_source *src;
     mri_withdrawn *w;
-    range *range;     /* of each shared file */
+    range *range;     /* of each shared file two: of its name, and of the file that it leads to as a link */
     bool any, search; /* some list has entries; some entry's number does not fit */
     uint32_t last;    /* list of the last sample's folder */
     char folder[MRI_WITHDRAWN_PATH];
@@ -82,21 +83,43 @@ static int list_of(loading *l, const char *path, uint32_t *out, mr_error *err)
     return rc;
 }
 
+/* The file that this link leads to. False: it is no link. */
+static bool led_to(const char *path, char out[MRI_WITHDRAWN_PATH], int *rc, mr_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISLNK(st.st_mode)) return false;
+    errno = 0;
+    char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM) *rc = no_memory(err);
+    const bool fits = real && strlen(real) < MRI_WITHDRAWN_PATH;
+    if (fits) memcpy(out, real, strlen(real) + 1);
+    free(real);
+    return fits;
+}
+
+static int read_list(loading *l, const char *path, range *r, mr_error *err)
+{
+    const int rc = list_of(l, path, &r->list, err);
+    if (rc) return rc;
+    const mri_withdrawn_list *list = &l->w->list[r->list];
+    r->first = mri_withdrawn_of_file(list, path + mri_withdrawn_folder_bytes(path), &r->end);
+    for (uint64_t k = r->first; k < r->end; k++) list->entry[k].ours = true;
+    return MR_OK;
+}
+
 static int read_lists(loading *l, mr_error *err)
 {
     const uint32_t files = l->src->info.file_count;
+    char real[MRI_WITHDRAWN_PATH];
     int rc = MR_OK;
-    l->range = calloc((size_t)files + 1, sizeof *l->range);
+    l->range = calloc(2 * (size_t)files + 1, sizeof *l->range);
     if (!l->range) return no_memory(err);
     for (uint32_t f = 0; !rc && f < files; f++) {
         mr_source_file file = {0};
-        range *r = &l->range[f];
         if (!l->src->ops->file_at || l->src->ops->file_at(l->src, f, &file) != MR_OK || !file.path) continue;
-        rc = list_of(l, file.path, &r->list, err);
-        if (rc) break;
-        const mri_withdrawn_list *list = &l->w->list[r->list];
-        r->first = mri_withdrawn_of_file(list, file.path + mri_withdrawn_folder_bytes(file.path), &r->end);
-        for (uint64_t k = r->first; k < r->end; k++) list->entry[k].ours = true;
+        rc = read_list(l, file.path, &l->range[2 * (size_t)f], err);
+        if (!rc && led_to(file.path, real, &rc, err))
+            rc = read_list(l, real, &l->range[2 * (size_t)f + 1], err);
     }
     return rc;
 }
@@ -121,14 +144,14 @@ static int add(loading *l, uint64_t number, uint32_t list, mri_withdrawn_entry *
 static int take_hints(loading *l, mr_error *err)
 {
     int rc = MR_OK;
-    for (uint32_t f = 0; !rc && f < l->src->info.file_count; f++) {
-        const range *r = &l->range[f];
+    for (size_t at_range = 0; !rc && at_range < 2 * (size_t)l->src->info.file_count; at_range++) {
+        const range *r = &l->range[at_range];
         for (uint64_t k = r->first; !rc && k < r->end; k++) {
             mri_withdrawn_entry *e = &l->w->list[r->list].entry[k];
             mr_extent at;
             const bool fits = e->number < l->src->info.count &&
-                              l->src->ops->extent(l->src, e->number, &at, NULL) == MR_OK && at.file == f &&
-                              at.offset == e->offset && at.bytes == e->bytes;
+                              l->src->ops->extent(l->src, e->number, &at, NULL) == MR_OK &&
+                              at.file == at_range / 2 && at.offset == e->offset && at.bytes == e->bytes;
             if (fits) rc = add(l, e->number, r->list, e, err);
             else l->search = true;
         }
@@ -136,9 +159,8 @@ static int take_hints(loading *l, mr_error *err)
     return rc;
 }
 
-static int look_up_shared(loading *l, uint64_t number, const mr_extent *at, mr_error *err)
+static int look_up_shared(loading *l, uint64_t number, const mr_extent *at, const range *r, mr_error *err)
 {
-    const range *r = &l->range[at->file];
     mri_withdrawn_entry *const entry = r->first < r->end ? l->w->list[r->list].entry : NULL;
     uint64_t low = r->first, high = r->end;
     while (low < high) {
@@ -153,17 +175,24 @@ static int look_up_shared(loading *l, uint64_t number, const mr_extent *at, mr_e
                                                            : add(l, number, r->list, &entry[low], err);
 }
 
-static int look_up_file(loading *l, uint64_t number, mr_error *err)
+static int look_up_path(loading *l, uint64_t number, const char *path, mr_error *err)
 {
-    char path[MRI_WITHDRAWN_PATH] = "";
     uint32_t at;
     uint64_t end;
-    l->src->ops->sample_path(l->src, number, path, sizeof path);
     const int rc = list_of(l, path, &at, err);
     if (rc || l->w->list[at].count == 0) return rc;
     const mri_withdrawn_list *list = &l->w->list[at];
     const uint64_t k = mri_withdrawn_of_file(list, path + mri_withdrawn_folder_bytes(path), &end);
     return k < end ? add(l, number, at, &list->entry[k], err) : MR_OK;
+}
+
+static int look_up_file(loading *l, uint64_t number, mr_error *err)
+{
+    char path[MRI_WITHDRAWN_PATH] = "", real[MRI_WITHDRAWN_PATH];
+    l->src->ops->sample_path(l->src, number, path, sizeof path);
+    int rc = look_up_path(l, number, path, err);
+    if (!rc && !l->src->no_links && led_to(path, real, &rc, err)) rc = look_up_path(l, number, real, err);
+    return rc;
 }
 
 static int search(loading *l, mr_error *err)
@@ -175,7 +204,10 @@ static int search(loading *l, mr_error *err)
         if (mri_stop_asked()) return mri_stopped(err);
         if (l->src->ops->extent(l->src, k, &at, NULL) != MR_OK) continue;
         if (at.file == MR_FILE_OF_SAMPLE) rc = look_up_file(l, k, err);
-        else if (l->search) rc = look_up_shared(l, k, &at, err);
+        else if (l->search) {
+            rc = look_up_shared(l, k, &at, &l->range[2 * (size_t)at.file], err);
+            if (!rc) rc = look_up_shared(l, k, &at, &l->range[2 * (size_t)at.file + 1], err);
+        }
     }
     return rc;
 }
@@ -233,27 +265,32 @@ int mri_withdrawn_hash(const mr_source *src, const char *path, const mr_extent *
     return rc;
 }
 
-/* The list names a sample that is not the one that was withdrawn: kept in w->why, the first of them. */
+/* The list names a sample that is not the one that was withdrawn: kept in w->why, the first of them. number:
+ * of a sample that is a file of its own; else MR_NOWHERE. */
 static void differs(mri_withdrawn *w, const mri_withdrawn_list *list, const mri_withdrawn_entry *e,
-                    const char *how)
+                    uint64_t number, const char *how)
 {
-    char sample[300], shown[400];
+    char sample[300], shown[400], alone[120] = "";
     if (w->why.code) return;
     const bool named = e->name[0] && strcmp(e->name, e->file) != 0;
     snprintf(sample, sizeof sample, "%s%s%s", e->file, named ? ", " : "", named ? e->name : "");
     mr_text_shown(sample, shown, sizeof shown);
+    if (number != MR_NOWHERE)
+        snprintf(alone, sizeof alone,
+                 "If the file was corrected, 'millrace restore SET --samples %" PRIu64 "' takes it back. ",
+                 number);
     mr_error_set(
         &w->why, MR_EFORMAT,
         "the list of withdrawn samples does not belong to these data: %s (offset %" PRIu64 ", %" PRIu64
-        " bytes): %s since it was withdrawn. 'millrace restore SET --all' removes the entries of the set "
+        " bytes): %s since it was withdrawn. %s'millrace restore SET --all' removes the entries of the set "
         "from the list; then withdraw samples again",
-        shown, e->offset, e->bytes, how);
+        shown, e->offset, e->bytes, how, alone);
     mri_error_place(&w->why, MR_EFORMAT, list->path, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* MR_OK also where it differs. */
 static int compare(mri_withdrawn *w, const mr_source *src, uint32_t list, const mri_withdrawn_entry *e,
-                   const char *path, uint64_t stamp, uint32_t file, mr_error *err)
+                   uint64_t number, const char *path, uint64_t stamp, uint32_t file, mr_error *err)
 {
     const mri_withdrawn_list *l = &w->list[list];
     const mr_extent at = {.file = file, .offset = e->offset, .bytes = e->bytes};
@@ -265,22 +302,23 @@ static int compare(mri_withdrawn *w, const mr_source *src, uint32_t list, const 
         if (err) *err = what;
         return rc;
     }
-    if (rc) differs(w, l, e, "its bytes cannot be read");
-    else if (hash != e->hash) differs(w, l, e, "its bytes changed");
+    if (rc) differs(w, l, e, number, "its bytes cannot be read any more, which could be read");
+    else if (hash != e->hash) differs(w, l, e, number, "its bytes changed");
     return MR_OK;
 }
 
 static int compare_shared(loading *l, mr_error *err)
 {
     int rc = MR_OK;
-    for (uint32_t f = 0; !rc && f < l->src->info.file_count; f++) {
-        const range *r = &l->range[f];
+    for (size_t at = 0; !rc && at < 2 * (size_t)l->src->info.file_count; at++) {
+        const uint32_t f = (uint32_t)(at / 2);
+        const range *r = &l->range[at];
         mr_source_file file;
         if (r->first == r->end || l->src->ops->file_at(l->src, f, &file) != MR_OK) continue;
         const uint64_t stamp = mri_withdrawn_stamp(file.path);
         for (uint64_t k = r->first; !rc && k < r->end && !l->w->why.code; k++) {
             const mri_withdrawn_entry *e = &l->w->list[r->list].entry[k];
-            rc = compare(l->w, l->src, r->list, e, file.path, stamp, f, err);
+            rc = compare(l->w, l->src, r->list, e, MR_NOWHERE, file.path, stamp, f, err);
             l->elsewhere += !e->found;
         }
     }
@@ -296,10 +334,10 @@ static int compare_files(loading *l, mr_error *err)
         mr_extent at;
         if (!mri_withdrawn_place(l->src, f->number, &at, path) || at.file != MR_FILE_OF_SAMPLE) continue;
         if (at.bytes != f->entry->bytes || f->entry->offset != at.offset)
-            differs(l->w, &l->w->list[f->list], f->entry, "its size changed");
+            differs(l->w, &l->w->list[f->list], f->entry, f->number, "its size changed");
         else
-            rc = compare(l->w, l->src, f->list, f->entry, path, mri_withdrawn_stamp(path), MR_FILE_OF_SAMPLE,
-                         err);
+            rc = compare(l->w, l->src, f->list, f->entry, f->number, path, mri_withdrawn_stamp(path),
+                         MR_FILE_OF_SAMPLE, err);
     }
     return rc;
 }

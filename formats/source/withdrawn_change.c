@@ -68,10 +68,36 @@ static int by_key(const void *a, const void *b)
     return x->at.bytes < y->at.bytes ? -1 : x->at.bytes > y->at.bytes;
 }
 
+static const mri_withdrawn_found *find_listed(const mri_withdrawn *w, uint64_t number)
+{
+    for (uint64_t low = 0, high = w ? w->count : 0; low < high;) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (w->found[mid].number == number) return &w->found[mid];
+        if (w->found[mid].number < number) low = mid + 1;
+        else high = mid;
+    }
+    return NULL;
+}
+
+/* Of a sample that is restored: as its list has it, which may be that of the folder to which a link leads,
+ * and have the size of a file that was corrected since. */
+static int listed_key(const mri_withdrawn *w, const mri_withdrawn_found *found, key *k, mr_error *err)
+{
+    const char *list = w->list[found->list].path;
+    const int n = (int)mri_withdrawn_folder_bytes(list);
+    k->at.offset = found->entry->offset;
+    k->at.bytes = found->entry->bytes;
+    if (asprintf(&k->path, "%.*s%s", n, list, found->entry->file) >= 0) return MR_OK;
+    k->path = NULL;
+    return no_memory(err);
+}
+
 static int make_key(const change *c, uint64_t sample, key *k, mr_error *err)
 {
     char path[MRI_WITHDRAWN_PATH], name[MRI_NAME_ROOM] = "";
     k->number = mri_choice_number(&c->src->choice, sample);
+    const mri_withdrawn_found *found = c->restores ? find_listed(c->src->withdrawn, k->number) : NULL;
+    if (found) return listed_key(c->src->withdrawn, found, k, err);
     if (!mri_withdrawn_place(c->src, k->number, &k->at, path)) {
         const int rc = mr_source_extent(c->src, sample, &k->at, err);
         if (rc) return mri_error_place(err, rc, c->src->path, MR_NOWHERE, sample);
@@ -110,17 +136,6 @@ static int check_unique(const change *c, mr_error *err)
     return MR_OK;
 }
 
-static bool is_listed(const mri_withdrawn *w, uint64_t number)
-{
-    for (uint64_t low = 0, high = w ? w->count : 0; low < high;) {
-        const uint64_t mid = low + (high - low) / 2;
-        if (w->found[mid].number == number) return true;
-        if (w->found[mid].number < number) low = mid + 1;
-        else high = mid;
-    }
-    return false;
-}
-
 static int make_keys(change *c, const uint64_t *samples, uint64_t count, mr_error *err)
 {
     const mri_withdrawn *w = c->src->withdrawn;
@@ -131,7 +146,7 @@ static int make_keys(change *c, const uint64_t *samples, uint64_t count, mr_erro
     for (uint64_t k = 0; !rc && k < count; k++) {
         if (mri_stop_asked()) return mri_stopped(err);
         rc = make_key(c, samples[k], &c->key[c->count++], err);
-        if (!rc) listed += !is_listed(w, c->key[c->count - 1].number);
+        if (!rc) listed += !find_listed(w, c->key[c->count - 1].number);
     }
     if (rc) return rc;
     qsort(c->key, c->count, sizeof *c->key, by_key);
@@ -345,7 +360,7 @@ static int check(const change *c, const uint64_t *samples, uint64_t count, mr_er
                               "expected rising numbers of samples below %" PRIu64 ", found %" PRIu64,
                               src->info.count, samples[k]);
     if (!rc && !c->all && count == 0) rc = mr_error_set(err, MR_EINVAL, "no sample is named");
-    if (!rc && !c->all && src->withdrawn && src->withdrawn->why.code) {
+    if (!rc && !c->restores && src->withdrawn && src->withdrawn->why.code) {
         rc = src->withdrawn->why.code;
         if (err) *err = src->withdrawn->why;
     }

@@ -25,7 +25,7 @@
 #include "formats/tar/tar_sums.h"
 
 enum { NOTE = '0', NOTE_CUT = 1, NOTE_LAST_DOT = 2 }; /* the first byte of the note: NOTE and these */
-enum { LOOKED_AT = 64, VERSION = 5 };
+enum { LOOKED_AT = 64, VERSION = 6 };
 
 /* ---- bytes from where they are ---- */
 static int scan_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
@@ -162,11 +162,47 @@ static int on_part(void *context, const mri_tar_part *part, mr_error *err)
     return rc == MR_EIO || rc == MR_ENOMEM ? rc : MR_OK;
 }
 
+static size_t line_bytes(const char *text, size_t bytes)
+{
+    const char *end = memchr(text, '\n', bytes);
+    return end ? (size_t)(end - text) : bytes;
+}
+
+/* Two archives number their classes differently: one number would be two classes. A list may be longer by
+ * classes behind the others. *longer: this one is. label_key: the user takes the numbers. */
+static int check_classes(mri_tar_source *t, const mri_tar_member *m, const char *text, size_t bytes,
+                         bool *longer, mr_error *err)
+{
+    const char *known = (const char *)t->class_text;
+    const size_t both = bytes < t->class_bytes ? bytes : t->class_bytes;
+    char one[400], other[400], one_shown[100], other_shown[100];
+    size_t at = 0, n = 0;
+    uint32_t number = 0;
+    for (; at < both; at += n + 1, number++) {
+        n = line_bytes(known + at, t->class_bytes - at);
+        if (n != line_bytes(text + at, bytes - at) || memcmp(known + at, text + at, n) != 0) break;
+    }
+    *longer = at >= both && bytes > t->class_bytes;
+    if (at >= both) return MR_OK;
+    mri_tar_note(&t->notes, MRI_TAR_CLASSES_DIFFER, m->head, "");
+    if (t->cfg->label_key) return MR_OK;
+    snprintf(one, sizeof one, "%.*s", (int)n, known + at);
+    snprintf(other, sizeof other, "%.*s", (int)line_bytes(text + at, bytes - at), text + at);
+    mr_error_set(err, MR_EFORMAT,
+                 "class %u is \"%s\" in this archive (" MRI_TAR_CLASSES ") and \"%s\" in one before it: open "
+                 "them as a mix, which matches classes by their names, or take the numbers as they are "
+                 "(--label-key cls)",
+                 number, mr_text_shown(other, other_shown, sizeof other_shown),
+                 mr_text_shown(one, one_shown, sizeof one_shown));
+    return mri_error_place(err, MR_EFORMAT, NULL, m->head, MR_NOWHERE);
+}
+
 static int on_note(void *context, const mri_tar_member *m, mr_error *err)
 {
     const scanning *w = context;
     mri_tar_source *t = w->t;
     const uint8_t *p = NULL;
+    bool longer = true;
     if (strcmp(m->name, MRI_TAR_CLASSES) != 0) return MR_OK;
     if (m->bytes > MRI_TAR_MAX_CLASSES) {
         mri_tar_note(&t->notes, MRI_TAR_CLASSES_LARGE, m->head, "");
@@ -174,11 +210,11 @@ static int on_note(void *context, const mri_tar_member *m, mr_error *err)
     }
     const size_t bytes = (size_t)m->bytes;
     int rc = bytes ? scan_get(w->s, m->data, bytes, &p, err) : MR_OK;
-    if (!rc && t->class_text && (bytes != t->class_bytes || (bytes && memcmp(p, t->class_text, bytes) != 0)))
-        mri_tar_note(&t->notes, MRI_TAR_CLASSES_DIFFER, m->head, "");
-    if (rc || t->class_text) return rc;
+    if (!rc && t->class_text) rc = check_classes(t, m, (const char *)p, bytes, &longer, err);
+    if (rc || !longer) return rc;
     rc = mri_source_budget(t->cfg, bytes, NULL, err);
     if (rc) return rc;
+    free(t->class_text);
     t->class_text = malloc(bytes + 1);
     if (!t->class_text) return mr_error_set(err, MR_ENOMEM, "no memory for the names of classes");
     if (bytes) memcpy(t->class_text, p, bytes);

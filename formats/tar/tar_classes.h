@@ -6,8 +6,9 @@
  * A class without a name is \x00.
  *
  * This is what `convert --to tar` puts first into each archive (pipeline/convert/convert_tar.c); other
- * readers pass it over. Archives of one set that bring it must bring the same. Where it cannot be what it
- * says nothing becomes unreadable for it: the names are passed over, with a word for the user. */
+ * readers pass it over. Archives of one set that bring it have the same classes, or more behind them; others
+ * are refused, unless the user names the label's member. Where it cannot be what it says nothing becomes
+ * unreadable for it: the names are passed over, with a word for the user. */
 #ifndef MRI_TAR_CLASSES_H
 #define MRI_TAR_CLASSES_H
 

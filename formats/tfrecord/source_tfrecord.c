@@ -22,7 +22,7 @@
 #include "formats/tfrecord/tfrecord_facts.h"
 
 enum {
-    SCAN_VERSION = 3,
+    SCAN_VERSION = 4,
     MOST_TRIES = 64 /* unreadable records before the first that says which features there are */
 };
 
@@ -124,6 +124,7 @@ static int cannot_read_any(const scanning *s, mr_error *err)
 static int tfrecord_scan(void *context, mri_scan *scan, uint32_t file, mr_error *err)
 {
     scanning *s = context;
+    s->gather.file = file + 1;
     for (uint64_t at = 0; at < mri_scan_file_bytes(scan);) {
         uint64_t next = 0;
         const int rc = scan_record(s, scan, at, &next, err);

@@ -298,13 +298,24 @@ MR_PRINTF(2, 3) static int drop_names(mri_tf_gather *g, const char *why, ...)
     return MR_OK;
 }
 
-static int other_name(mri_tf_gather *g, int64_t label, mri_span text)
+/* A record is odd whose file has used the other name as well. Else the files number their classes
+ * differently, and one number would be two classes, unless the user takes the numbers. */
+static int other_name(mri_tf_gather *g, int64_t label, mri_span text, mr_error *err)
 {
     char raw[MOST_NAME + 1], found[120], known[120];
     snprintf(raw, sizeof raw, "%.*s", (int)text.bytes, (const char *)text.data);
-    return drop_names(g, "\"%s\" as the name of class %lld, and records before it \"%s\"",
-                      mr_text_shown(raw, found, sizeof found), (long long)label,
-                      mr_text_shown(g->names + g->name_at[label] - 1, known, sizeof known));
+    mr_text_shown(raw, found, sizeof found);
+    mr_text_shown(g->names + g->named[label].at - 1, known, sizeof known);
+    if (g->named[label].file == g->file || g->cfg->label_key)
+        return drop_names(g, "\"%s\" as the name of class %lld, and records before it \"%s\"", found,
+                          (long long)label, known);
+    return mr_error_set(
+        err, MR_EFORMAT,
+        "record %llu has \"%s\" as the name of class %lld (%s), and files before this one \"%s\": "
+        "open them as a mix, which matches classes by their names, or take the numbers as they "
+        "are (--label-key %s)",
+        (unsigned long long)g->samples, found, (long long)label, g->key[MRI_TF_TEXT], known,
+        g->key[MRI_TF_LABEL]);
 }
 
 /* Names are optional: an error in one drops all of them, with a line. A record may lack it. */
@@ -318,21 +329,23 @@ static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_er
         return drop_names(g, "no name of 1 to %d bytes in \"%s\"", MOST_NAME, g->key[MRI_TF_TEXT]);
     if ((uint64_t)label >= g->label_cap) {
         const size_t before = g->label_cap, cap = (size_t)mri_align_up((uint64_t)label + 1, 1024);
-        uint32_t *larger = realloc(g->name_at, cap * sizeof *larger);
+        struct mri_tf_named *larger = realloc(g->named, cap * sizeof *larger);
         if (!larger) return no_memory(err);
         memset(larger + before, 0, (cap - before) * sizeof *larger);
-        g->name_at = larger;
+        g->named = larger;
         g->label_cap = cap;
     }
-    if (g->name_at[label]) {
-        const char *known = g->names + g->name_at[label] - 1;
-        const bool same = strlen(known) == text.bytes && memcmp(known, text.data, text.bytes) == 0;
-        return same ? MR_OK : other_name(g, label, text);
+    if (g->named[label].at) {
+        const char *known = g->names + g->named[label].at - 1;
+        if (strlen(known) != text.bytes || memcmp(known, text.data, text.bytes) != 0)
+            return other_name(g, label, text, err);
+        g->named[label].file = g->file;
+        return MR_OK;
     }
     uint64_t cap = g->names_cap;
     if (!mri_facts_grow((void **)&g->names, &cap, g->names_used + text.bytes + 1, 1)) return no_memory(err);
     g->names_cap = (size_t)cap;
-    g->name_at[label] = (uint32_t)g->names_used + 1;
+    g->named[label] = (struct mri_tf_named){(uint32_t)g->names_used + 1, g->file};
     memcpy(g->names + g->names_used, text.data, text.bytes);
     g->names[g->names_used + text.bytes] = '\0';
     g->names_used += text.bytes + 1;
@@ -389,7 +402,7 @@ void mri_tf_gather_fini(mri_tf_gather *g)
 {
     drop_keys(g, 0, MRI_TF_FEATURES - 1);
     free(g->names);
-    free(g->name_at);
+    free(g->named);
     free(g->start);
     free(g->box);
     free(g->box_label);
@@ -446,7 +459,7 @@ static sizes sizes_of(const mri_tf_gather *g, uint64_t rest)
     sizes s = {.boxes = g->box_count, .samples = g->samples, .rest = rest};
     if (g->key[MRI_TF_XMIN]) s.flags = HAS_BOXES | (g->key[MRI_TF_BOX_LABEL] ? HAS_BOX_LABELS : 0);
     for (int k = 0; k < MRI_TF_FEATURES; k++) s.keys += (g->key[k] ? strlen(g->key[k]) : 0) + 1;
-    for (size_t k = 0; !g->no_names && k < g->label_cap; k++) s.name_count += g->name_at[k] != 0;
+    for (size_t k = 0; !g->no_names && k < g->label_cap; k++) s.name_count += g->named[k].at != 0;
     s.names = g->no_names ? 0 : g->names_used;
     return s;
 }
@@ -457,8 +470,8 @@ static void put_names(uint8_t *note, const layout *l, const mri_tf_gather *g)
     char *text = (char *)note + l->names;
     for (size_t k = 0; !g->no_names && k < g->label_cap; k++) { /* in the order of labels, whatever order they
                                                                    came in */
-        if (!g->name_at[k]) continue;
-        const char *name = g->names + g->name_at[k] - 1;
+        if (!g->named[k].at) continue;
+        const char *name = g->names + g->named[k].at - 1;
         mri_put_le64(label, k);
         label += 8;
         memcpy(text, name, strlen(name) + 1);

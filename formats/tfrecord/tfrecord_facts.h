@@ -65,8 +65,12 @@ typedef struct mri_tf_gather {
     char why_no_names[MRI_TF_WHY];
     char *names; /* one after the other, each with its 0 */
     size_t names_used, names_cap;
-    uint32_t *name_at; /* of label k: its place in names + 1, or 0 */
+    struct mri_tf_named {
+        uint32_t at, file; /* of label k: its place in names + 1, or 0; the last file that has it so, from 1
+                            */
+    } * named;
     size_t label_cap;
+    uint32_t file; /* that is read, from 1 */
     /* boxes */
     uint64_t samples, start_cap, box_count, box_cap;
     uint64_t *start;

@@ -166,4 +166,27 @@ done
 printf 'half' >"$list.part"
 run 0 withdraw one.mrec --samples 4 --quiet; absent "$list.part"
 run 0 restore one.mrec --all --quiet
+
+# through links to the files: the list of the folder to which they lead counts, and one next to the links
+mkdir -p view/one view/p/disc view/p/ring
+all=$(samples s.mrec)
+run 0 withdraw s.mrec --samples 3 --quiet
+for f in s.mrec s-*.mrec; do ln -s "../../$f" view/one/; done
+equal "$(samples view/one/s.mrec)" $((all - 1))
+run 0 withdraw view/one/s.mrec --samples 59 --quiet; equal "$(samples view/one/s.mrec)" $((all - 2)); equal "$(samples s.mrec)" $((all - 1))
+run 0 restore view/one/s.mrec --all --quiet; equal "$(samples s.mrec)" "$all"
+run 0 withdraw p --samples 3,25 --quiet
+for class in disc ring; do for f in p/$class/*; do ln -s "../../../$f" view/p/$class/; done; done
+equal "$(samples view/p)" $(($(find view/p -name '*.jpg' | wc -l) - 2))
+run 0 restore view/p --samples 3 --quiet; out_has "restored 1"
+absent p/disc/.millrace.withdrawn; present p/ring/.millrace.withdrawn
+
+# a picture that was corrected is taken back alone; an archive of a folder with a list is refused
+run 0 withdraw p --samples 1 --quiet
+cp p/disc/00002.jpg p/disc/00001.jpg
+run 1 inspect p; err_has "'millrace restore SET --samples 1' takes it back"
+run 0 restore p --samples 1 --quiet; out_has "restored 1"
+tar cf packed.tar p
+run 1 inspect packed.tar; err_has "the archive has a list of withdrawn samples (ring/.millrace.withdrawn)"
+run 0 restore p --all --quiet; absent p/ring/.millrace.withdrawn
 finish
