@@ -89,11 +89,12 @@ static int find_image(const mri_mds_schema *s)
     return -1;
 }
 
+static const char *const labels[] = {"label", "class", "cls", "target", "y"};
+
 static int find_label(const mri_mds_schema *s)
 {
-    static const char *const usual[] = {"label", "class", "cls", "target", "y"};
-    for (size_t u = 0; u < MRI_ARRAY_COUNT(usual); u++) {
-        const int k = find_column(s, usual[u]);
+    for (size_t u = 0; u < MRI_ARRAY_COUNT(labels); u++) {
+        const int k = find_column(s, labels[u]);
         if (k >= 0 && is_whole(&s->column[k])) return k;
     }
     return -1;
@@ -389,6 +390,33 @@ static void set_classes(mr_source *src, const mds *x)
     src->info.class_count = x->index.class_count;
 }
 
+/* Pictures without a class, in a set that may have one. */
+static void tell_no_class(mr_source *src, const mds *x)
+{
+    char names[300] = "";
+    const mri_mds_schema *s = &x->schema;
+    if (x->label >= 0 || x->image < 0) return;
+    for (size_t u = 0; u < MRI_ARRAY_COUNT(labels); u++) {
+        const int k = find_column(s, labels[u]);
+        if (k < 0 || s->column[k].kind != MRI_MDS_TEXT) continue;
+        mri_source_tell(
+            src,
+            "no class is taken: column \"%s\" has texts, and a class is a whole number here: write "
+            "the set anew with numbers, or its pictures as files and a table of paths and classes",
+            labels[u]);
+        return;
+    }
+    for (uint32_t k = 0; k < s->count; k++) {
+        const size_t at = strlen(names);
+        if (is_whole(&s->column[k]))
+            snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", s->column[k].name);
+    }
+    if (names[0])
+        mri_source_tell(src,
+                        "no class is taken: whole numbers are in %s; --label-key NAME takes one as the class",
+                        names);
+}
+
 static int mds_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     mri_filelist files;
@@ -417,6 +445,7 @@ static int mds_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     src->info.memory_bytes += sizeof *x;
     set_fields(src, x);
     set_classes(src, x);
+    tell_no_class(src, x);
     return MR_OK;
 }
 

@@ -2,8 +2,9 @@
  *
  * Shared files are looked up in the list of their folder, which gives each a range of entries. An entry's
  * number is tried first; only where one does not fit all samples are searched. Samples that are files of
- * their own are all looked up by their names. A link is looked up twice: by its own name, and as the file
- * that it leads to, whose folder has a list of its own. */
+ * their own are all looked up by their names. A sample of a shared file that is not where its entry says is
+ * searched by its bytes in the files of the folder. A link is looked up twice: by its own name, and as the
+ * file that it leads to, whose folder has a list of its own. */
 #include "formats/source/withdrawn.h"
 
 #include <errno.h>
@@ -24,6 +25,13 @@ typedef struct range { /* entries of one shared file */
     uint64_t first, end;
 } range;
 
+typedef struct stray { /* an entry whose sample lies elsewhere now, or is another one */
+    uint32_t list;
+    mri_withdrawn_entry *entry;
+    bool missing; /* the file is not there */
+    bool placed;  /* another sample lies where it lay */
+} stray;
+
 typedef struct loading {
     mr_source *src;
     mri_withdrawn *w;
@@ -32,6 +40,9 @@ typedef struct loading {
     uint32_t last;    /* list of the last sample's folder */
     char folder[MRI_WITHDRAWN_PATH];
     uint64_t elsewhere; /* entries of these files that are of no sample here */
+    uint64_t lost;      /* entries whose samples are gone */
+    stray *stray;
+    uint64_t stray_count, stray_cap;
     void *buffer;
     size_t buffer_bytes;
 } loading;
@@ -288,22 +299,33 @@ static void differs(mri_withdrawn *w, const mri_withdrawn_list *list, const mri_
     mri_error_place(&w->why, MR_EFORMAT, list->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* MR_OK also where it differs. */
-static int compare(mri_withdrawn *w, const mr_source *src, uint32_t list, const mri_withdrawn_entry *e,
-                   uint64_t number, const char *path, uint64_t stamp, uint32_t file, mr_error *err)
+/* Is this the sample that was withdrawn? */
+static int is_same(const mr_source *src, const mri_withdrawn_entry *e, const char *path, uint64_t stamp,
+                   const mr_extent *at, bool *same, bool *readable, mr_error *err)
 {
-    const mri_withdrawn_list *l = &w->list[list];
-    const mr_extent at = {.file = file, .offset = e->offset, .bytes = e->bytes};
     mr_error what = MR_ERROR_INIT;
     uint64_t hash = 0;
+    *same = *readable = true;
     if (stamp && stamp == e->stamp) return MR_OK;
-    const int rc = mri_withdrawn_hash(src, path, &at, &hash, &what);
-    if (rc && !mr_error_of_sample(rc, &what)) {
-        if (err) *err = what;
-        return rc;
+    const int rc = mri_withdrawn_hash(src, path, at, &hash, &what);
+    *readable = rc == MR_OK;
+    *same = *readable && hash == e->hash;
+    if (!rc || mr_error_of_sample(rc, &what)) return MR_OK;
+    if (err) *err = what;
+    return rc;
+}
+
+static int add_stray(loading *l, uint32_t list, mri_withdrawn_entry *e, bool missing, mr_error *err)
+{
+    if (l->stray_count == l->stray_cap) {
+        const uint64_t cap = l->stray_cap ? 2 * l->stray_cap : 16;
+        stray *more = realloc(l->stray, (size_t)cap * sizeof *more);
+        if (!more) return no_memory(err);
+        l->stray = more;
+        l->stray_cap = cap;
     }
-    if (rc) differs(w, l, e, number, "its bytes cannot be read any more, which could be read");
-    else if (hash != e->hash) differs(w, l, e, number, "its bytes changed");
+    l->stray[l->stray_count++] = (stray){list, e, missing, e->found};
+    e->found = false;
     return MR_OK;
 }
 
@@ -316,12 +338,85 @@ static int compare_shared(loading *l, mr_error *err)
         mr_source_file file;
         if (r->first == r->end || l->src->ops->file_at(l->src, f, &file) != MR_OK) continue;
         const uint64_t stamp = mri_withdrawn_stamp(file.path);
-        for (uint64_t k = r->first; !rc && k < r->end && !l->w->why.code; k++) {
-            const mri_withdrawn_entry *e = &l->w->list[r->list].entry[k];
-            rc = compare(l->w, l->src, r->list, e, MR_NOWHERE, file.path, stamp, f, err);
-            l->elsewhere += !e->found;
+        for (uint64_t k = r->first; !rc && k < r->end; k++) {
+            mri_withdrawn_entry *e = &l->w->list[r->list].entry[k];
+            const mr_extent extent = {.file = f, .offset = e->offset, .bytes = e->bytes};
+            bool same, readable;
+            rc = is_same(l->src, e, file.path, stamp, &extent, &same, &readable, err);
+            if (!rc && !same) rc = add_stray(l, r->list, e, false, err);
+            else l->elsewhere += !rc && !e->found;
         }
     }
+    return rc;
+}
+
+/* ---- samples that moved ---- */
+/* A set that was repaired or made anew has the withdrawn samples at other offsets or in other files. One of
+ * the same size and the same bytes, in a file of the list's folder, is the one. */
+static int find_strays(loading *l, uint64_t number, const mr_extent *at, const char *path, mr_error *err)
+{
+    int rc = MR_OK;
+    uint64_t hash = 0;
+    bool hashed = false;
+    for (uint64_t k = 0; !rc && k < l->stray_count; k++) {
+        stray *s = &l->stray[k];
+        const char *folder = l->w->list[s->list].path;
+        const size_t n = mri_withdrawn_folder_bytes(path);
+        if (s->entry->found || s->entry->bytes != at->bytes || n != mri_withdrawn_folder_bytes(folder) ||
+            memcmp(folder, path, n) != 0)
+            continue;
+        mr_error what = MR_ERROR_INIT;
+        rc = hashed ? MR_OK : mri_withdrawn_hash(l->src, path, at, &hash, &what);
+        if (rc && mr_error_of_sample(rc, &what)) return MR_OK;
+        if (rc && err) *err = what;
+        hashed = true;
+        if (!rc && hash == s->entry->hash) return add(l, number, s->list, s->entry, err);
+    }
+    return rc;
+}
+
+static int add_missing(loading *l, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t k = 0; !rc && k < l->w->folders.count; k++)
+        for (uint64_t e = 0; !rc && e < l->w->list[k].count; e++)
+            if (mri_withdrawn_is_missing(&l->w->list[k], &l->w->list[k].entry[e]))
+                rc = add_stray(l, k, &l->w->list[k].entry[e], true, err);
+    return rc;
+}
+
+/* Of a repaired set, whose other withdrawn samples are found, one may be lost. Where another sample lies in
+ * the place of one, or none is found, the list is of other data. */
+static void judge_strays(loading *l)
+{
+    for (uint64_t k = 0; k < l->stray_count; k++) {
+        const stray *s = &l->stray[k];
+        if (s->entry->found || s->missing) continue;
+        if (s->placed || l->w->count == 0)
+            differs(l->w, &l->w->list[s->list], s->entry, MR_NOWHERE, "its bytes changed or were removed");
+        else l->lost++;
+    }
+}
+
+static int follow_strays(loading *l, mr_error *err)
+{
+    uint64_t n = 0;
+    int rc = l->src->info.file_count ? add_missing(l, err) : MR_OK;
+    if (rc || l->stray_count == 0) return rc;
+    for (uint64_t k = 0; k < l->w->count; k++) /* those at whose place another sample lies */
+        if (l->w->found[k].entry->found) l->w->found[n++] = l->w->found[k];
+    l->w->count = n;
+    for (uint64_t k = 0; !rc && k < l->src->info.count; k++) {
+        mr_source_file file;
+        mr_extent at;
+        if (mri_stop_asked()) return mri_stopped(err);
+        if (l->src->ops->extent(l->src, k, &at, NULL) != MR_OK || at.file == MR_FILE_OF_SAMPLE ||
+            l->src->ops->file_at(l->src, at.file, &file) != MR_OK)
+            continue;
+        rc = find_strays(l, k, &at, file.path, err);
+    }
+    if (!rc) judge_strays(l);
+    if (!rc) sort(l->w);
     return rc;
 }
 
@@ -335,9 +430,13 @@ static int compare_files(loading *l, mr_error *err)
         if (!mri_withdrawn_place(l->src, f->number, &at, path) || at.file != MR_FILE_OF_SAMPLE) continue;
         if (at.bytes != f->entry->bytes || f->entry->offset != at.offset)
             differs(l->w, &l->w->list[f->list], f->entry, f->number, "its size changed");
-        else
-            rc = compare(l->w, l->src, f->list, f->entry, f->number, path, mri_withdrawn_stamp(path),
-                         MR_FILE_OF_SAMPLE, err);
+        else {
+            bool same, readable;
+            rc = is_same(l->src, f->entry, path, mri_withdrawn_stamp(path), &at, &same, &readable, err);
+            if (!rc && !same)
+                differs(l->w, &l->w->list[f->list], f->entry, f->number,
+                        readable ? "its bytes changed" : "its bytes cannot be read any more");
+        }
     }
     return rc;
 }
@@ -358,12 +457,8 @@ static void tell_missing(loading *l)
     for (uint32_t k = 0; k < l->w->folders.count; k++) {
         const mri_withdrawn_list *list = &l->w->list[k];
         uint64_t missing = 0, first = 0;
-        bool gone = false;
-        for (uint64_t e = 0; e < list->count; e++) {
-            if (e == 0 || strcmp(list->entry[e].file, list->entry[e - 1].file) != 0)
-                gone = mri_withdrawn_is_missing(list, &list->entry[e]);
-            if (gone && missing++ == 0) first = e;
-        }
+        for (uint64_t e = 0; e < list->count; e++)
+            if (mri_withdrawn_is_missing(list, &list->entry[e]) && missing++ == 0) first = e;
         if (missing)
             mri_source_tell(l->src,
                             "%.300s lists %" PRIu64
@@ -376,6 +471,11 @@ static void tell_missing(loading *l)
 static void tell(loading *l)
 {
     tell_missing(l);
+    if (l->lost && !l->w->why.code)
+        mri_source_tell(l->src,
+                        "%" PRIu64
+                        " withdrawn sample%s in these files no more (lost before a repair, or changed)",
+                        l->lost, l->lost == 1 ? " is" : "s are");
     if (l->w->why.code) mri_source_tell(l->src, "%s: %s", l->w->why.file, l->w->why.text);
     else if (l->elsewhere)
         mri_source_tell(l->src,
@@ -394,6 +494,7 @@ static int load(loading *l, mr_error *err)
     if (rc || !l->any) return rc;
     sort(l->w);
     rc = compare_shared(l, err);
+    if (!rc) rc = follow_strays(l, err);
     if (!rc) rc = compare_files(l, err);
     if (!rc) tell(l);
     return rc;
@@ -414,7 +515,10 @@ int mri_withdrawn_load(mr_source *src, const mr_source_config *cfg, mr_error *er
         if (err) *err = w->why;
     }
     const bool keep = !rc && l->any;
-    if (l) free(l->range);
+    if (l) {
+        free(l->range);
+        free(l->stray);
+    }
     free(l);
     if (!keep) mri_withdrawn_free(w);
     else {

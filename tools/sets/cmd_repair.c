@@ -140,8 +140,8 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
         printf("Archives without checksums of their members are among them: a changed byte in a picture is "
                "not found here. 'millrace verify' decodes them all.\n");
     if (a->dst && has_list(a->set))
-        printf("Samples of SET are withdrawn: copy .millrace.withdrawn next to the new files, and restore "
-               "the lost samples that it lists.\n");
+        printf("Samples of SET are withdrawn: copy .millrace.withdrawn next to the new files, where they are "
+               "found by their bytes.\n");
     if (!a->dst && !a->in_place && is_wrong(r))
         printf("Nothing was changed. Give DST to write the intact samples there, or --in-place to "
                "replace the damaged files.\n");

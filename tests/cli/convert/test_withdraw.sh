@@ -130,7 +130,7 @@ run 0 inspect p --quiet; out_has "lists 1 withdrawn samples of files that are no
 run 0 restore p --all --quiet; out_has "restored 1"
 cp kept_picture p/disc/00005.jpg
 mv one.mrec two.mrec
-run 0 inspect two.mrec --quiet; out_has "files that are not there (one.mrec)"
+run 0 inspect two.mrec --quiet; out_has "1 of 60 samples are withdrawn" # found by its bytes
 mv two.mrec one.mrec
 
 # a list that is damaged: refused
@@ -189,4 +189,27 @@ run 0 restore p --samples 1 --quiet; out_has "restored 1"
 tar cf packed.tar p
 run 1 inspect packed.tar; err_has "the archive has a list of withdrawn samples (ring/.millrace.withdrawn)"
 run 0 restore p --all --quiet; absent p/ring/.millrace.withdrawn
+
+# a set that is repaired or made again in other files has the same samples withdrawn, found by their bytes; lost ones are reported
+rm -rf moved && mkdir moved
+run 0 convert d/test moved/s.mrec --shard-size 20K --quiet
+run 0 convert d/test moved/t --to tar --shard-size 30K --quiet
+run 0 withdraw moved/s.mrec --samples 3,7,11 --quiet; run 0 withdraw 'moved/t-*.tar' --samples 3,7 --quiet
+names() { "$millrace" withdraw "$1" --quiet 2>/dev/null | sed 's/^[0-9]* //'; }
+names moved/s.mrec >names_s && names 'moved/t-*.tar' >names_t
+for size in 10K 90K; do
+    run 0 convert d/test moved/t --to tar --shard-size $size --force --quiet; names 'moved/t-*.tar' >again; same again names_t
+    run 0 convert d/test moved/s.mrec --shard-size $size --force --quiet; names moved/s.mrec >again; same again names_s
+done
+run 0 inspect moved/s.mrec --record 5 --json; at=$(number offset)
+file=$(text file)
+printf 'ZZZZ' | dd of="$file" bs=1 seek=$((at + 300)) conv=notrunc status=none
+run 3 repair moved/s.mrec --in-place --quiet; names moved/s.mrec >again; same again names_s
+# a withdrawn one is lost itself: the others are found, and it is counted
+run 0 convert d/test moved/lost.mrec --quiet
+run 0 withdraw moved/lost.mrec --samples 3,7 --quiet
+at=$(sed -n 's/^3 \([0-9]*\) .*lost.mrec.*/\1/p' "moved/$list")
+printf 'ZZZZ' | dd of=moved/lost.mrec bs=1 seek=$((at + 300)) conv=notrunc status=none
+run 3 repair moved/lost.mrec --in-place --quiet
+run 0 inspect moved/lost.mrec --quiet; out_has "1 withdrawn sample is in these files no more"; out_has "1 of 11 samples are withdrawn"
 finish

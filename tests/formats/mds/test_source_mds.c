@@ -229,6 +229,8 @@ static void every_encoding(void **state)
     MRT_EQ(value_of(src, &got, "si")->i, -123);
     MRT_EQ(value_of(src, &got, "text")->type, MR_TYPE_TEXT);
     MRT_EQ(value_of(src, &got, "pk")->type, MR_TYPE_BYTES);
+    MRT_HAS(mr_source_info_of(src)->told,
+            "no class is taken: whole numbers are in u16, u64, si; --label-key");
     const mr_value *v = value_of(src, &got, "image"); /* p: the only picture */
     MRT_EQ(v->type, MR_TYPE_PIXELS);
     MRT_EQ(v->dim[0], 1), MRT_EQ(v->dim[1], 2), MRT_EQ(v->dim[2], 3);
@@ -239,6 +241,23 @@ static void every_encoding(void **state)
         MRT_TRUE(memcmp(v->data, floats, 8) == 0);
     }
     free(buf);
+    mr_source_close(src);
+}
+
+/* Texts are no classes here, and that is told. */
+static void text_labels(void **state)
+{
+    (void)state;
+    static shard s;
+    uint8_t p[PICTURE];
+    picture(p, 1);
+    put_u32(&s, PICTURE), put_u32(&s, 3), put(&s, p, PICTURE), put(&s, "ant", 3);
+    end_sample(&s);
+    finish(&s, "[\"image\",\"label\"]", "[\"jpeg\",\"str\"]", "[null,null]");
+    mrt_write_file(mrt_path("text.mds"), s.bytes, s.size);
+    mr_source *src = open_ok(mrt_path("text.mds"));
+    MRT_EQ(mr_source_info_of(src)->label_field, -1);
+    MRT_HAS(mr_source_info_of(src)->told, "no class is taken: column \"label\" has texts");
     mr_source_close(src);
 }
 
@@ -421,13 +440,10 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folder_and_a_shard),
-        cmocka_unit_test(every_encoding),
-        cmocka_unit_test(wrong_shards),
-        cmocka_unit_test(wrong_columns),
-        cmocka_unit_test(wrong_index),
-        cmocka_unit_test(hashes_are_compared),
-        cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(a_folder_and_a_shard), cmocka_unit_test(every_encoding),
+        cmocka_unit_test(text_labels),          cmocka_unit_test(wrong_shards),
+        cmocka_unit_test(wrong_columns),        cmocka_unit_test(wrong_index),
+        cmocka_unit_test(hashes_are_compared),  cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);
 }
