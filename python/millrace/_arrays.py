@@ -114,6 +114,13 @@ class Array:
         import numpy
         return numpy.asarray(self)
 
+    def _typed(self) -> Any:
+        """The same, its elements of a type that JAX and TensorFlow know: NumPy has no bfloat16."""
+        if self.dtype != "bfloat16":
+            return self.numpy()
+        import ml_dtypes
+        return self.numpy().view(ml_dtypes.bfloat16)
+
     def tolist(self) -> List[Any]:
         """As nested lists, a copy, without NumPy."""
         flat = {"uint8": C.c_uint8, "int8": C.c_int8, "int16": C.c_int16, "int32": C.c_int32, "int64": C.c_int64,
@@ -216,6 +223,12 @@ class Batch:
     def _row_lengths(self) -> Dict[str, Array]:
         return {name: Array(self._lease, self._view.field[k].length, _I32, (self.count,))
                 for k, (name, _, varies, _) in enumerate(self._loader._field_shapes) if varies and name not in self._loader._field_texts}
+
+    def _further(self) -> Dict[str, Any]:
+        """Fields, and lengths of their rows as "name.length": arrays of NumPy with memory of their own, and lists of texts."""
+        out = {n: a if isinstance(a, list) else a._typed().copy() for n, a in self.fields.items()}
+        out.update((n + ".length", a.numpy().copy()) for n, a in self.lengths.items())
+        return out
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return refuse_copy(self)

@@ -16,7 +16,7 @@ from . import _library as _l
 from . import _ranks
 from ._arrays import Batch, refuse_copy
 from ._errors import ArgumentError, ClosedError, Error, ForkError, StateError, UnsupportedError
-from ._finish import U8, Finish
+from ._finish import KINDS, U8, Finish
 from ._live import Live, targets_in, unused
 from ._operations import Operations, see_sendable
 from ._orders import Order
@@ -654,11 +654,16 @@ class Loader:
         check_step(step, self._steps)
         self._stream.seek(_count("epoch", epoch, 0, _ENDLESS), _count("step", step, 0, _ENDLESS))
 
-    def _finish_bytes(self, classes: int = 0) -> None:
+    def _finish_as(self, dtype: str, classes: int = 0) -> None:
         """Batches have memory that is used again when nobody has it, whatever others make of their arrays: `hold` does not limit them.
-        classes: their number, if targets are shares of classes."""
-        if self._finish is None or self._finish.classes != classes:
-            self._finish = Finish(self, U8, False, classes=classes)
+        dtype: of images, which are normalised unless it is uint8. classes: their number, if targets are shares of classes."""
+        kind = list(KINDS.values())[_one_of("dtype", KINDS, dtype)]
+        given = self._given["augment"]
+        if kind == U8 and (self._given["normalise"] is not None or isinstance(given, str) and ("normalise" in given or "standardise" in given)):
+            log.warning("images are the pixels, uint8, which normalise() and standardise() leave as they are: say dtype=\"float32\" for normalised ones")
+        if self._finish is None or (self._finish.dtype, self._finish.classes) != (kind, classes):
+            means, stds = ([], []) if kind == U8 else self._numbers()
+            self._finish = Finish(self, kind, False, means, stds, classes=classes)
             self._stream.stop()  # the position stays
 
     def _names(self, ids: List[int]) -> List[str]:

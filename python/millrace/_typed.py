@@ -94,15 +94,11 @@ class Settings(SourceSettings, total=False):
     tune: bool
 
 
-class PassSettings(Settings, total=False):
-    """Arguments of loaders whose iterations are epochs."""
-    fields: Sequence[Union[str, Dict[str, Any]]]
-
-
-class LoaderSettings(PassSettings, total=False):
+class LoaderSettings(Settings, total=False):
     """Arguments of millrace.Loader."""
     batch: int
     epochs: Optional[int]
+    fields: Sequence[Union[str, Dict[str, Any]]]
 
 
 class TrainSettings(TypedDict, total=False):

@@ -21,7 +21,7 @@ from ._arrays import Batch
 from ._errors import ArgumentError
 from ._finish import KINDS, Finish
 from ._passes import Passes
-from ._typed import PassSettings, Unpack
+from ._typed import Settings, Unpack
 
 class _Loader(Passes):
     """(images, targets[, weights]) as NumPy arrays."""
@@ -71,12 +71,15 @@ class Dataset(keras.utils.PyDataset, DataAdapter):  # type: ignore[misc]
     batches is used again when no tensor has it any more, so whatever keeps some may do so."""
 
     def __init__(self, path: Any, batch_size: Optional[int] = None, *, batch: Optional[int] = None, dtype: str = "float32",
-                 data_format: Optional[str] = None, num_classes: Optional[int] = None, **settings: Unpack[PassSettings]) -> None:
+                 data_format: Optional[str] = None, num_classes: Optional[int] = None, **settings: Unpack[Settings]) -> None:
         super().__init__(workers=1, use_multiprocessing=False)
         if (batch_size is None) == (batch is None):
             raise ArgumentError("give batch_size= (of each process) or batch= (of all together)")
         if "epochs" in settings:
             raise ArgumentError("epochs=: fit() says how many")
+        if "fields" in settings:
+            raise ArgumentError("fields=: fit() takes images, targets and weights, and has no place for fields. With TensorFlow installed fit() takes "
+                                "millrace.tensorflow.dataset(millrace.Loader(..., fields=[\"mask\"]), dtype=\"float32\").map(lambda x, y, f: (x, f[\"mask\"]))")
         if dtype not in ("float32", "float16", "uint8"):
             raise ArgumentError("dtype=%r: expected \"float32\", \"float16\" or \"uint8\"" % (dtype,))
         data_format = data_format or keras.config.image_data_format()

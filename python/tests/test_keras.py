@@ -34,6 +34,11 @@ labels = np.concatenate([y for _, y in plain])
 exact = float(np.mean(logits.argmax(1) == labels))
 one_hot = millrace.keras.Dataset(data, 16, augment="rrc(32),mixup(0.4)", training=True)
 mixed = next(iter(one_hot))
+try:
+    millrace.keras.Dataset(data, 16, fields=["mask"])
+    raise SystemExit("fields= was taken")
+except millrace.ArgumentError as e:
+    assert "no place for fields" in str(e)
 print("RESULT", json.dumps([len(history["val_loss"]), [state["epoch"], state["step"]], deep, found, weighted, exact, labels.tolist(),
                             str(mixed[1].dtype), list(mixed[1].shape)]))
 """

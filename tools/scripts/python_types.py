@@ -116,9 +116,8 @@ def command(function, name, words):
 def general(_):
     loader = of_function(_loader.Loader.__init__)
     source = {n: a for n, a in of_function(_loader.Source.__init__).items() if n in loader}
-    own = {n: loader[n] for n in ("batch", "epochs")}
-    fields = {"fields": loader["fields"]}
-    rest = {n: a for n, a in loader.items() if n not in source and n not in own and n not in fields}
+    own = {n: loader[n] for n in ("batch", "epochs", "fields")}
+    rest = {n: a for n, a in loader.items() if n not in source and n not in own}
     return "\n\n".join([
         HEAD % "Arguments of loaders and commands."
         + "import os\nfrom typing import TYPE_CHECKING, Any, Callable, Dict, Literal, Optional, Sequence, TypedDict, Union\n\n"
@@ -128,8 +127,7 @@ def general(_):
           "Words = Union[str, float, Sequence[Union[str, float]]]  # a list in place of the command line's separated words\n",
         typed_dict("SourceSettings", None, "The settings of a data set.", source),
         typed_dict("Settings", "SourceSettings", "Arguments of all loaders.", rest),
-        typed_dict("PassSettings", "Settings", "Arguments of loaders whose iterations are epochs.", fields),
-        typed_dict("LoaderSettings", "PassSettings", "Arguments of millrace.Loader.", own),
+        typed_dict("LoaderSettings", "Settings", "Arguments of millrace.Loader.", own),
         command(millrace.train, "TrainSettings", "train"), command(millrace.evaluate, "EvalSettings", "eval"),
         command(millrace.predict, "PredictSettings", "predict")]).rstrip() + "\n"
 
