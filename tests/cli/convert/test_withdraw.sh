@@ -176,7 +176,7 @@ equal "$(samples view/one/s.mrec)" $((all - 1))
 run 0 withdraw view/one/s.mrec --samples 59 --quiet; equal "$(samples view/one/s.mrec)" $((all - 2)); equal "$(samples s.mrec)" $((all - 1))
 run 0 restore view/one/s.mrec --all --quiet; equal "$(samples s.mrec)" "$all"
 run 0 withdraw p --samples 3,25 --quiet
-for class in disc ring; do for f in p/$class/*; do ln -s "../../../$f" view/p/$class/; done; done
+for class in disc ring; do for f in p/"$class"/*; do ln -s "../../../$f" view/p/$class/; done; done
 equal "$(samples view/p)" $(($(find view/p -name '*.jpg' | wc -l) - 2))
 run 0 restore view/p --samples 3 --quiet; out_has "restored 1"
 absent p/disc/.millrace.withdrawn; present p/ring/.millrace.withdrawn
