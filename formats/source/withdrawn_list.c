@@ -70,7 +70,9 @@ static int load(mri_withdrawn_list *l, size_t *bytes, mr_error *err)
     struct stat st;
     *bytes = 0;
     if (fd < 0) {
-        if (errno == ENOENT || errno == ENOTDIR) return MR_OK;
+        const int code = errno;
+        if ((code == ENOENT && lstat(l->path, &st) != 0) || code == ENOTDIR) return MR_OK;
+        errno = code; /* a link whose file is not here is a list, too */
         const int rc = mr_error_sys(err, errno, "cannot open the list of withdrawn samples");
         return mri_error_place(err, mri_error_denied(err, rc), l->path, MR_NOWHERE, MR_NOWHERE);
     }

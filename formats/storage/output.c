@@ -215,6 +215,19 @@ static int take(mri_output *o, bool made, bool *again, mr_error *err)
     return MR_OK;
 }
 
+static int no_folder(mr_error *err, const char *part)
+{
+    const int code = errno;
+    const char *slash = strrchr(part, '/');
+    char folder[1024];
+    struct stat st;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - part) : 1, slash ? part : ".");
+    errno = code;
+    if (folder[0] && stat(folder, &st) == 0) return system_error(err, part, "cannot make the file");
+    mr_error_sys(err, ENOENT, "cannot make the file: the folder %.400s is missing", folder);
+    return mri_error_place(err, MR_ENOENT, part, MR_NOWHERE, MR_NOWHERE);
+}
+
 /* Once. */
 static int try_open(mri_output *o, bool *again, mr_error *err)
 {
@@ -223,6 +236,7 @@ static int try_open(mri_output *o, bool *again, mr_error *err)
     *again = false;
     o->fd = open(o->part, flags | O_CREAT | O_EXCL, 0666);
     const bool made = o->fd >= 0;
+    if (!made && errno == ENOENT) return no_folder(err, o->part);
     if (!made && errno != EEXIST) return system_error(err, o->part, "cannot make the file");
     if (!made) {
         if (lstat(o->part, &st) != 0) {

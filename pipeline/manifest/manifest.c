@@ -50,20 +50,35 @@ static void give_files(const mri_manifest *m, const mr_manifest_config *cfg)
     }
 }
 
+/* An older list of sums in the folder of the set may be replaced, another file of the set may not. */
+static int check_old(const char *file, const mri_manifest *m, mr_error *err)
+{
+    mri_manifest old = {0};
+    const int rc = m->without ? mri_manifest_read(&old, file, NULL) : MR_OK;
+    mri_manifest_free(&old);
+    if (rc == MR_OK) return MR_OK;
+    mr_error_set(err, MR_EINVAL,
+                 "this is a file of the set, and no manifest; choose another name for the output");
+    return mr_error_at(err, file, MR_NOWHERE, MR_NOWHERE);
+}
+
 static int make(const char *file, const char *set, const mr_source *src, const mr_manifest_config *cfg,
                 mri_manifest *m, mr_error *err)
 {
     mr_output_config output;
     mr_output_defaults(&output);
     output.force = cfg->force;
+    output.inputs = &src;
+    output.input_count = 1;
     int rc = file ? mr_output_check(file, &output, err) : MR_OK;
     if (!rc) rc = mri_manifest_find(m, set, src, file, err);
+    if (!rc && file) rc = check_old(file, m, err);
     if (!rc && m->count == 0) rc = mr_error_set(err, MR_EINVAL, "%s: no files here", set);
     if (!rc) rc = mri_manifest_sum(m, cfg, err);
     if (!rc) rc = check_read(m, cfg, err);
     if (rc) return rc;
     if (cfg->on_file) give_files(m, cfg);
-    return file ? mri_manifest_write(m, file, cfg->force, err) : MR_OK;
+    return file ? mri_manifest_write(m, file, src, cfg->force, err) : MR_OK;
 }
 
 int mr_manifest_make_sized(const char *file, const char *set, const mr_source *src,

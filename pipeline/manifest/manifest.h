@@ -58,7 +58,8 @@ typedef struct mri_manifest_file {
 typedef struct mri_manifest {
     mri_manifest_file *file;
     uint64_t count, cap;
-} mri_manifest; /* {0} is empty */
+    bool without; /* the file that is left out lies among them */
+} mri_manifest;   /* {0} is empty */
 
 int mri_manifest_add(mri_manifest *m, const char *path, mr_error *err);
 void mri_manifest_free(mri_manifest *m);
@@ -70,7 +71,8 @@ int mri_manifest_find(mri_manifest *m, const char *path, const mr_source *src, c
                       mr_error *err);
 /* Sizes and sums, on several threads; what cannot be read has rc. MR_ECANCELED. (manifest_sum.c) */
 int mri_manifest_sum(mri_manifest *m, const mr_manifest_config *cfg, mr_error *err);
-int mri_manifest_write(const mri_manifest *m, const char *path, bool force, mr_error *err);
+int mri_manifest_write(const mri_manifest *m, const char *path, const mr_source *src, bool force,
+                       mr_error *err);
 /* Paths as they can be opened from here. MR_EFORMAT with the line. (manifest_read.c) */
 int mri_manifest_read(mri_manifest *m, const char *path, mr_error *err);
 

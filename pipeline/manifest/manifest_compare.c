@@ -94,6 +94,20 @@ static int find_more(const mri_manifest *want, const char *path, const char *dat
     return rc;
 }
 
+/* Not one of the files is there: a folder that was moved, or a list that was made in another one. */
+static int check_place(const mri_manifest *got, const char *path, mr_error *err)
+{
+    uint64_t missing = 0;
+    while (missing < got->count && got->file[missing].rc == MR_ENOENT) missing++;
+    if (missing < got->count || got->count < 2) return MR_OK;
+    mr_error_set(err, MR_ENOENT,
+                 "none of its %" PRIu64
+                 " files is there, the first is %.400s: names are relative to the folder of "
+                 "the manifest; move it to where they begin, or make it again",
+                 got->count, got->file[0].path);
+    return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+}
+
 int mri_manifest_compare(const char *path, const char *data, const mr_source *src,
                          const mr_manifest_config *cfg, mr_manifest_result *result, mr_error *err)
 {
@@ -104,6 +118,7 @@ int mri_manifest_compare(const char *path, const char *data, const mr_source *sr
     if (!rc) rc = mri_manifest_sum(&got, cfg, err);
     for (uint64_t k = 0; !rc && k < got.count; k++) result->bytes += got.file[k].rc ? 0 : got.file[k].bytes;
     result->files = want.count;
+    if (!rc) rc = check_place(&got, path, err);
     if (!rc) rc = compare_named(&want, &got, &c, err);
     if (!rc && c.go_on) rc = find_more(&want, path, data, src, &c, err);
     result->wrong = c.wrong;

@@ -83,7 +83,8 @@ static int add_below(mri_manifest *m, const char *folder, const char *without, i
         else if (stat(path, &st) != 0) {
             if (errno != ENOENT) rc = mr_error_sys(err, errno, "cannot look at %.400s", path);
         } else if (S_ISDIR(st.st_mode)) rc = add_below(m, path, without, depth + 1, err);
-        else if (S_ISREG(st.st_mode) && !same_file(path, without)) rc = mri_manifest_add(m, path, err);
+        else if (S_ISREG(st.st_mode) && same_file(path, without)) m->without = true;
+        else if (S_ISREG(st.st_mode)) rc = mri_manifest_add(m, path, err);
     }
     if (!rc && errno) {
         mr_error_sys(err, errno, "cannot list the folder");
@@ -219,7 +220,8 @@ static int put_files(mr_output *o, const mri_manifest *m, const char *home, char
     return rc ? rc : mr_output_write(o, buffer, used, err);
 }
 
-int mri_manifest_write(const mri_manifest *m, const char *path, bool force, mr_error *err)
+int mri_manifest_write(const mri_manifest *m, const char *path, const mr_source *src, bool force,
+                       mr_error *err)
 {
     mr_output_config cfg;
     mr_output *o;
@@ -228,6 +230,8 @@ int mri_manifest_write(const mri_manifest *m, const char *path, bool force, mr_e
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     mr_output_defaults(&cfg);
     cfg.force = force;
+    cfg.inputs = &src;
+    cfg.input_count = 1;
     int rc = mr_output_open(&o, path, &cfg, err);
     if (rc) return rc;
     char *buffer = malloc(65536 + MRI_MANIFEST_LINE);

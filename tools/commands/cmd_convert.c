@@ -155,6 +155,13 @@ static void report_renamed(const convert_run *r, const mr_convert_result *res)
         printf("  and %" PRIu64 " more\n", res->renamed - MR_CONVERT_RENAMED);
 }
 
+/* Of data that have none. */
+static void report_no_label(const convert_run *r)
+{
+    if (r->args->to == MR_TO_RECORDIO && mr_source_info_of(r->src)->label_field < 0)
+        say("the data have no classes, and RecordIO has a label for each picture: 0 was written");
+}
+
 static void report_names(const convert_run *r, const mr_convert_result *res)
 {
     const uint64_t lost = res->class_names_lost;
@@ -292,8 +299,10 @@ static int convert(convert_run *r)
         say_error(&list_err);
         status = EXIT_FAILED;
     }
-    if (rc == MR_OK) report(r, &res);
-    else if (r->bad_count)
+    if (rc == MR_OK) {
+        report(r, &res);
+        report_no_label(r);
+    } else if (r->bad_count)
         say("%" PRIu64 " bad sample%s listed in %s", r->bad_count, r->bad_count == 1 ? " is" : "s are",
             r->bad_path);
     if (status == EXIT_DONE && a->card) status = describe(r, res.shards);
@@ -369,6 +378,8 @@ static const struct ending {
     {".mrec", MR_TO_MREC},
     {".tfrecord", MR_TO_TFRECORD},
     {".tfrecords", MR_TO_TFRECORD},
+    {".tfrec", MR_TO_TFRECORD},
+    {".record", MR_TO_TFRECORD},
     {".tar", MR_TO_TAR},
     {".mds", MR_TO_MDS},
     {".rec", MR_TO_RECORDIO},
@@ -385,6 +396,13 @@ static const struct ending {
     {".parquet", TO_NONE},
     {".lmdb", TO_NONE},
     {".beton", TO_NONE},
+    {".json", TO_NONE},
+    {".jsonl", TO_NONE},
+    {".txt", TO_NONE},
+    {".jpg", TO_NONE},
+    {".jpeg", TO_NONE},
+    {".png", TO_NONE},
+    {".wds", TO_NONE},
 };
 
 static const struct ending *ending_of(const char *dst)
@@ -539,10 +557,11 @@ static int run(const void *args)
     if (status) return status;
     setup_tell_part(src, &a->data);
     r.src = src;
+    status = setup_not_input("card", a->card, src);
     mr_decode_config decode;
     setup_decode(&decode, &a->data);
     const uint64_t all = mr_source_info_of(src)->count;
-    status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
+    if (status == EXIT_DONE) status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
     if (status == EXIT_DONE && !a->update.update)
         status = chosen_note(&r.note, mr_source_info_of(src)->count < all ? &a->choose : NULL, &a->data);
     if (status == EXIT_DONE) tell_unbound(a, src);

@@ -142,7 +142,8 @@ static int run(const void *args)
     if (status) return status;
     setup_tell_part(src, &a->data_opts);
     r.src = src;
-    status = export_all(&r, &made);
+    status = setup_not_input("card", a->card, src);
+    if (status == EXIT_DONE) status = export_all(&r, &made);
     if (status == EXIT_DONE) report(&r, &made);
     if (status == EXIT_DONE && a->card) status = describe(&r);
     if (status == EXIT_DONE && made.bad) status = EXIT_BAD_SAMPLES;

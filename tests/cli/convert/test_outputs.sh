@@ -66,6 +66,10 @@ run 0 convert d endings/c.tar --to tar --quiet
 run 2 convert d endings/d.tar --to mrec; err_has "the name ends in .tar, and --to is mrec"
 run 2 convert d endings/d.npz; err_has "convert cannot write .npz files; expected a name that ends in .mrec, .tfrecord, .tar, .mds or .rec"
 run 2 convert d -; err_has "cannot write to standard output"
+run 2 convert d endings/d.jsonl; err_has "convert cannot write .jsonl files"
+run 1 convert d no/where/x.mrec; err_has "the folder no/where is missing"
+run 0 convert d endings/d.tfrec --quiet; run 0 inspect endings/d.tfrec; out_has "format    tfrecord"
+run 0 convert d endings/none.rec --classes none --quiet; err_has "the data have no classes, and RecordIO has a label for each picture: 0 was written"
 absent endings/d.tar; absent endings/d.npz; absent ./-
 
 # MDS: a folder, whose list is the last file to come and the first to go; RecordIO: with its index

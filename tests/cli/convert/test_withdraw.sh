@@ -212,4 +212,8 @@ at=$(sed -n 's/^3 \([0-9]*\) .*lost.mrec.*/\1/p' "moved/$list")
 printf 'ZZZZ' | dd of=moved/lost.mrec bs=1 seek=$((at + 300)) conv=notrunc status=none
 run 3 repair moved/lost.mrec --in-place --quiet
 run 0 inspect moved/lost.mrec --quiet; out_has "1 withdrawn sample is in these files no more"; out_has "1 of 11 samples are withdrawn"
+# a list that is a link whose file is not here, as tools that keep versions of sets leave it
+run 0 synth linked --classes 2 --count 3 --quiet; run 0 withdraw linked --samples 1 --quiet
+where=$(find linked -name $list | head -1); mv "$where" kept.list; ln -s nowhere "$where"
+run 1 inspect linked; err_has "cannot open the list of withdrawn samples"
 finish

@@ -92,6 +92,16 @@ run 0 verify mix.txt --manifest mix.sha --quiet
 printf x >>mixed/disc/00001.jpg
 run 1 verify mix.txt --manifest mix.sha --quiet; out_has "13 files, 46.8 KiB compared, 1 wrong"
 
+# the set itself is never written over, and a list that was made elsewhere is no list of wrong files
+run 0 convert d o.mrec --quiet; cp o.mrec kept
+run 1 manifest o.mrec o.mrec --force --quiet; err_has "this is also the input"; same o.mrec kept
+run 1 manifest d d/train/ring/00001.jpg --force --quiet; err_has "this is a file of the set, and no manifest"
+run 0 manifest d d/sums --quiet; run 0 manifest d d/sums --force --quiet; rm d/sums
+printf '{"path": "d/train/ring/00001.jpg", "label": 1}\n' >t.json; cp t.json kept
+run 1 convert t.json card.mrec --card t.json --force --quiet; err_has "this is also the input"; same t.json kept
+run 0 manifest d/train moved.sha --quiet; mkdir away; mv moved.sha away
+run 1 verify d/train --manifest away/moved.sha --quiet; err_has "files is there"; err_has "names are relative to the folder of the manifest"
+
 # splits in files of their own: each file once, in its split
 mkdir -p parts/train parts/test
 run 0 convert d parts/train/a.tar --to tar --shard-size 4k --quiet
