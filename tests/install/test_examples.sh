@@ -85,6 +85,21 @@ example resume "$scratch/part" "$data" 3 || fail "resume"
 example resume "$scratch/part" "$scratch/gray" 4 && fail "resume: expected a failure with other data"
 grep -q "these are not the data" "$scratch/out" || fail "resume: expected other data to be named"
 
+# the command's own weights, of a run that is stopped in between, with validation
+"$millrace" train "$scratch/data" --model mnist-cnn --epochs 2 --quiet >"$scratch/out" 2>&1 || fail "train with a test part"
+weights=$(sed -n 's/^weights *\([0-9a-f]*\).*/\1/p' "$scratch/out")
+"$millrace" train "$scratch/data" --model mnist-cnn --epochs 2 --max-steps 1 --checkpoint "$scratch/begun" --quiet >"$scratch/out" 2>&1 ||
+    fail "train, stopped after a step"
+example train "$scratch/data" mnist-cnn "$scratch/begun" 2 || fail "train, resumed"
+example train "$scratch/data" mnist-cnn "$scratch/own" 2 || fail "train"
+grep -q '^epoch 2: loss [0-9.]*, accuracy [0-9.]*, validation 0' "$scratch/out" || fail "train: expected two epochs with validation"
+for folder in begun own; do
+    "$millrace" train "$scratch/data" --checkpoint "$scratch/$folder" --resume --quiet >"$scratch/out" 2>&1 || fail "train --resume behind train"
+    [ -n "$weights" ] && grep -q "^weights *$weights" "$scratch/out" || fail "train ($folder): expected the command's weights, $weights"
+done
+example train "$scratch/nothing" mnist-cnn "$scratch/none" && fail "train: expected a failure where nothing is"
+grep -q "$scratch/nothing" "$scratch/out" || fail "train: expected the name of the missing data"
+
 "$millrace" eval "$data" --checkpoint "$scratch/whole" >"$scratch/out" 2>&1 || fail "eval"
 figures=$(sed -n 's/.*192 samples, loss \([0-9.]*\), accuracy \([0-9.]*\).*/192 samples: loss \1, accuracy \2/p' "$scratch/out")
 example evaluate "$scratch/whole" "$data" || fail "evaluate"

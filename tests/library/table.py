@@ -234,7 +234,7 @@ class Maker:
 # Handles that belong to the process that opened them.
 OWNED = {"mr_source", "mr_loader", "mr_trainer", "mr_device", "mr_stream", "mr_event", "mr_op", "mr_group", "mr_graph", "mr_writer", "mr_output",
          "mr_run_folder", "mr_kept", "mr_trace", "mr_record", "mr_checker", "mr_budget", "mr_world", "mr_muster", "mr_crew", "mr_logger", "mr_page_dropper",
-         "mr_bad_list", "mr_form_trial"}
+         "mr_bad_list", "mr_form_trial", "mr_run"}
 
 
 def main():

@@ -731,6 +731,26 @@ static mr_stats_bound *rig_stats_bound(void)
     static mr_stats_bound bound = {.by = "decode"};
     return &bound;
 }
+static mr_run_note *rig_run_note(void) { return NULL; }
+static mr_run_config *rig_run_config(void)
+{
+    static mr_loader_config loader;
+    mr_run_config *c = rig_copy(NULL, sizeof *c);
+    mr_run_defaults(c);
+    mr_loader_defaults(&loader);
+    loader.batch = BATCH;
+    loader.workers = 1;
+    c->data = rig_records();
+    c->net = rig_net();
+    c->loader = &loader;
+    return c;
+}
+static mr_run *rig_run(void)
+{
+    mr_run *r; /* a call may close it */
+    need(mr_run_open(&r, rig_run_config(), &err), "run");
+    return r;
+}
 static const char *rig_sweep_file(void) { return rig_text_file("sweep.txt", "data = d\nmodel = a | b\n"); }
 static mr_sweep *rig_sweep(void)
 {

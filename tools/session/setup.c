@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "millrace/report.h"
+#include "millrace/run.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -180,28 +180,17 @@ void setup_tell_untrained(const mr_source *src)
     free(seen);
 }
 
+static void on_note(void *context, const char *text)
+{
+    (void)context;
+    say("%s", text);
+}
+
 /* ---- where classes begin ---- */
 
 static bool is_automatic(const data_args *a)
 {
     return !a->label_offset || strcmp(a->label_offset, "auto") == 0;
-}
-
-/* Smallest class number of a set; false: not known. Names that are not numbers have no class number. */
-static bool first_number(const mr_source *src, int64_t *out)
-{
-    const mr_source_info *info = mr_source_info_of(src);
-    const mr_source_labels *l = mr_source_labels_of(src);
-    bool known = l->min <= l->max;
-    *out = l->min;
-    for (uint32_t k = 0; !known && info->class_names && k < info->class_count; k++) {
-        char *end;
-        const char *name = info->class_names[k];
-        const int64_t number = strtoll(name, &end, 10);
-        if (!isdigit((unsigned char)name[0]) || *end) return false;
-        if (k == 0 || number < *out) *out = number;
-    }
-    return known || info->class_names;
 }
 
 /* Are its classes named, whatever their numbers? */
@@ -212,15 +201,6 @@ bool setup_asks_where(const mr_source_info *info, const data_args *a)
     return is_automatic(a) && !is_named(info);
 }
 
-static int declared_twice(const mr_source *a, const mr_source *b)
-{
-    say("%s: classes begin at %" PRId64 ", as it was converted with --label-offset; in %s at %" PRId64
-        ": --label-offset says which it is",
-        mr_source_info_of(a)->path, mr_source_labels_of(a)->start, mr_source_info_of(b)->path,
-        mr_source_labels_of(b)->start);
-    return EXIT_FAILED;
-}
-
 /* What came of a guess, when this file was made, nobody can see any more. */
 static void doubt(const mr_source *unsure)
 {
@@ -229,39 +209,10 @@ static void doubt(const mr_source *unsure)
         mr_source_info_of(unsure)->path);
 }
 
-/* Labels of an old record file may have lost 1, the labels of the other set have not. */
-static int check_sure(const mr_source *unsure, const mr_source *other)
-{
-    const mr_source_labels *u = mr_source_labels_of(unsure), *o = mr_source_labels_of(other);
-    int64_t first;
-    if (!u->unsure || u->min != 0 || is_named(mr_source_info_of(other))) return EXIT_DONE;
-    if (o->unsure || !first_number(other, &first) || first < 1) {
-        doubt(unsure);
-        return EXIT_DONE;
-    }
-    say("%s: a record file of an earlier version, in which class 0 can be the 1 of its "
-        "source; expected the numbers %" PRId64 " to %" PRId64 " as in %s, found %" PRId64 " to %" PRId64
-        ": convert it again, or --label-offset 0 takes the numbers as they are",
-        mr_source_info_of(unsure)->path, o->min, o->max, mr_source_info_of(other)->path, u->min, u->max);
-    return EXIT_FAILED;
-}
-
 int setup_label_start(const mr_source *trained, const mr_source *other, int64_t *out)
 {
-    const mr_source *const all[] = {trained, other};
-    int64_t least = INT64_MAX, first;
-    *out = 0;
-    if (is_named(mr_source_info_of(trained))) return EXIT_DONE;
-    for (int k = 0; k < 2 && all[k]; k++) {
-        const int64_t start = mr_source_labels_of(all[k])->start;
-        if (start != MR_LABEL_AUTO && *out && start != *out) return declared_twice(trained, other);
-        if (start != MR_LABEL_AUTO) *out = start;
-        if (first_number(all[k], &first) && first < least) least = first;
-    }
-    if (!*out && least == 1) *out = 1;
-    if (!other || mr_source_info_of(trained)->class_count == 0) return EXIT_DONE;
-    const int status = check_sure(trained, other);
-    return status ? status : check_sure(other, trained);
+    mr_error err = MR_ERROR_INIT;
+    return exit_status(mr_first_class(trained, other, out, on_note, NULL, &err), &err);
 }
 
 int setup_source_from(mr_source **src, const char *path, const data_args *a, int64_t offset)
@@ -492,12 +443,6 @@ void setup_decode(mr_decode_config *cfg, const data_args *a)
     mr_decode_defaults(cfg);
 #define MRI_SETTING(member, kind, ...) cfg->member = a->member;
 #include "settings/decode.rows"
-}
-
-static void on_note(void *context, const char *text)
-{
-    (void)context;
-    say("%s", text);
 }
 
 void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *run,
