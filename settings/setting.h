@@ -33,6 +33,7 @@
 
 #include "millrace/base.h"
 #include "settings/limits.h"
+#include "settings/picture_kinds.h"
 
 typedef enum mri_setting_kind {
     MRI_SETTING_FLAG,    /* bool: an option without a value; with a default it is true */

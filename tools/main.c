@@ -9,6 +9,7 @@
 
 #include "millrace/image.h"
 #include "millrace/ranks.h"
+#include "settings/picture_kinds.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
@@ -140,8 +141,7 @@ static int run_help(int argc, char *const *argv)
 /* The version, and which pictures this machine decodes: some need a library that may be missing. */
 static void put_version(void)
 {
-    static const mr_type types[] = {MR_TYPE_JPEG, MR_TYPE_PNG,  MR_TYPE_GIF,  MR_TYPE_BMP,
-                                    MR_TYPE_WEBP, MR_TYPE_TIFF, MR_TYPE_HEIC, MR_TYPE_AVIF};
+    static const mr_type types[] = {MRI_PICTURE_TYPES};
     printf("millrace %s\npictures:", mr_version());
     for (size_t k = 0; k < OPT_COUNT(types); k++)
         if (mr_image_can_decode(types[k], NULL) == MR_OK) printf(" %s", mr_type_name(types[k]));

@@ -12,8 +12,7 @@ static const mri_setting rows[] = {
 };
 
 /* Kinds in the order of the row's choices. */
-static const mr_type kinds[] = {MR_TYPE_JPEG, MR_TYPE_PNG,  MR_TYPE_GIF,  MR_TYPE_BMP,
-                                MR_TYPE_WEBP, MR_TYPE_TIFF, MR_TYPE_HEIC, MR_TYPE_AVIF};
+static const mr_type kinds[] = {MRI_PICTURE_TYPES};
 
 static const mri_setting *pictures_row(void)
 {

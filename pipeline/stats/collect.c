@@ -59,10 +59,8 @@ static uint8_t sampling_of(const mr_image_header *h)
 /* See mr_stats_kind_name(). */
 static uint8_t kind_of(mr_type type)
 {
-    static const mr_type types[] = {MR_TYPE_JPEG, MR_TYPE_PNG,  MR_TYPE_COEF, MR_TYPE_PIXELS, MR_TYPE_GIF,
-                                    MR_TYPE_BMP,  MR_TYPE_WEBP, MR_TYPE_TIFF, MR_TYPE_HEIC,   MR_TYPE_AVIF};
     uint8_t k = 0;
-    while (k < MRI_ARRAY_COUNT(types) - 1 && types[k] != type) k++;
+    while (k < MRI_STATS_TYPES - 1 && mri_stats_types[k] != type) k++;
     return k;
 }
 

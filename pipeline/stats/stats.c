@@ -12,12 +12,15 @@
 #include "formats/source/source.h"
 #include "millrace/choose.h"
 
+_Static_assert((int)MRI_STATS_TYPES <= (int)MR_STATS_KINDS, "more kinds than there are counts");
+const mr_type mri_stats_types[MRI_STATS_TYPES] = {MR_TYPE_JPEG, MR_TYPE_PNG, MR_TYPE_COEF, MR_TYPE_PIXELS,
+                                                  MR_TYPE_GIF,  MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF,
+                                                  MR_TYPE_HEIC, MR_TYPE_AVIF};
+
 const char *mr_stats_kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"jpeg", "png",  "coefficients", "pixels", "gif",
-                                        "bmp",  "webp", "tiff",         "heic",   "avif"};
-    _Static_assert(MRI_ARRAY_COUNT(names) <= MR_STATS_KINDS, "more kinds than there are counts");
-    return kind < MRI_ARRAY_COUNT(names) ? names[kind] : NULL;
+    if (kind >= MRI_STATS_TYPES) return NULL;
+    return mri_stats_types[kind] == MR_TYPE_COEF ? "coefficients" : mr_type_name(mri_stats_types[kind]);
 }
 
 const char *mr_stats_sampling_name(uint32_t sampling)

@@ -15,6 +15,10 @@
 
 #include "millrace/stats.h"
 
+/* Types of pictures, in the order of mr_stats_kind_name(). */
+enum { MRI_STATS_TYPES = 10 };
+extern const mr_type mri_stats_types[MRI_STATS_TYPES];
+
 /* What mr_stats_free() gets is `of`. */
 typedef struct mri_stats {
     mr_stats of;
