@@ -103,6 +103,7 @@ static mr_image *rig_own_image(void)
 #define RIG_mr_run_page_write_path             rig_file("page.html")
 #define RIG_mr_stats_page_write_path           rig_file("stats.html")
 #define RIG_mr_net_graph_write_path            rig_file("net.svg")
+#define RIG_mr_synth_write_sized_folder        rig_file("synth")
 #define RIG_mr_sweep_open_path                 rig_sweep_file()
 #define RIG_mr_sweep_option_number_name        "model"
 #define RIG_mr_sweep_words_program             "millrace"

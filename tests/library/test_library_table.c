@@ -130,6 +130,7 @@ RESULT(own_picture)
 RESULT(scalar_event)
 RESULT(launch)
 RESULT(sweep_result)
+RESULT(synth_result)
 
 #define SETTINGS(name, defaults)                                                                             \
     static mr_##name *rig_##name(void)                                                                       \
@@ -730,6 +731,15 @@ static mr_stats_bound *rig_stats_bound(void)
 {
     static mr_stats_bound bound = {.by = "decode"};
     return &bound;
+}
+static mr_synth_config *rig_synth_config(void)
+{
+    mr_synth_config *c = rig_copy(NULL, sizeof *c);
+    mr_synth_defaults(c);
+    c->classes = 2;
+    c->count = 1;
+    c->size = 8;
+    return c;
 }
 static mr_run_note *rig_run_note(void) { return NULL; }
 static mr_run_config *rig_run_config(void)

@@ -14,8 +14,8 @@
  *
  * This header includes logger.h (the figures of a training as CSV, for TensorBoard and for Prometheus),
  * measure.h (the rates of a loader and of a trainer), forms.h (the cost of other forms of storage), outputs.h
- * (classes, a confusion matrix, means over views), report.h (pages of runs, data sets and networks) and
- * sweep.h (trainings with every combination of some options). */
+ * (classes, a confusion matrix, means over views), report.h (pages of runs, data sets and networks), sweep.h
+ * (trainings with every combination of some options) and synth.h (a small data set). */
 #ifndef MILLRACE_RUN_H
 #define MILLRACE_RUN_H
 
@@ -25,6 +25,7 @@
 #include "millrace/outputs.h"
 #include "millrace/report.h"
 #include "millrace/sweep.h"
+#include "millrace/synth.h"
 #include "millrace/train.h"
 
 #ifdef __cplusplus

@@ -1,28 +1,28 @@
-/* tools/commands/synth_picture.c: see synth_picture.h.
+/* run/synth/synth_picture.c: see synth_picture.h.
  *
  * Ten shapes distinguish the classes. Place, size, a little turn, both colours, a shading of the background,
  * a stray line and noise are drawn for each picture, so that neither a mean colour nor one pixel gives the
  * class away; with more than ten classes the colour of the shape encodes the tens. A small network gets above
  * nine in ten after a few passes. */
-#include "tools/commands/synth_picture.h"
+#include "run/synth/synth_picture.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const shapes[SYNTH_SHAPES] = {"disc", "ring",  "square", "frame",   "triangle",
-                                                 "plus", "cross", "rows",   "columns", "checks"};
-static const char *const colours[SYNTH_COLOURS] = {"red",  "orange", "yellow", "green", "teal",
-                                                   "blue", "violet", "pink",   "white", "black"};
-static const uint8_t colour_rgb[SYNTH_COLOURS][3] = {
+static const char *const shapes[MRI_SYNTH_SHAPES] = {"disc", "ring",  "square", "frame",   "triangle",
+                                                     "plus", "cross", "rows",   "columns", "checks"};
+static const char *const colours[MRI_SYNTH_COLOURS] = {"red",  "orange", "yellow", "green", "teal",
+                                                       "blue", "violet", "pink",   "white", "black"};
+static const uint8_t colour_rgb[MRI_SYNTH_COLOURS][3] = {
     {220, 40, 40}, {235, 130, 30}, {230, 220, 50},  {40, 170, 60},   {30, 160, 160},
     {50, 70, 220}, {130, 50, 190}, {240, 130, 190}, {245, 245, 245}, {15, 15, 15}};
 
-const char *synth_class_name(uint32_t class_idx, uint32_t class_count, char *buf, size_t buf_bytes)
+const char *mri_synth_class_name(uint32_t class_idx, uint32_t class_count, char *buf, size_t buf_bytes)
 {
-    const char *shape = shapes[class_idx % SYNTH_SHAPES];
-    if (class_count <= SYNTH_SHAPES) snprintf(buf, buf_bytes, "%s", shape);
-    else snprintf(buf, buf_bytes, "%s-%s", colours[class_idx / SYNTH_SHAPES], shape);
+    const char *shape = shapes[class_idx % MRI_SYNTH_SHAPES];
+    if (class_count <= MRI_SYNTH_SHAPES) snprintf(buf, buf_bytes, "%s", shape);
+    else snprintf(buf, buf_bytes, "%s-%s", colours[class_idx / MRI_SYNTH_SHAPES], shape);
     return buf;
 }
 
@@ -39,7 +39,7 @@ static uint64_t next_bits(picture_bits *b)
     return x ^ (x >> 31);
 }
 
-static picture_bits start_bits(const synth_key *k, uint64_t use)
+static picture_bits start_bits(const mri_synth_key *k, uint64_t use)
 {
     picture_bits b = {k->seed};
     const uint64_t words[] = {k->class_idx, k->part, k->number, use};
@@ -53,7 +53,7 @@ static float draw(picture_bits *b, float low, float high)
     return low + (high - low) * (float)(next_bits(b) >> 40) * 0x1p-24f;
 }
 
-uint32_t synth_side(const synth_key *key, uint32_t low, uint32_t high)
+uint32_t mri_synth_side(const mri_synth_key *key, uint32_t low, uint32_t high)
 {
     picture_bits b = start_bits(key, 1);
     return low + (uint32_t)(next_bits(&b) % ((uint64_t)high - low + 1));
@@ -87,22 +87,22 @@ typedef struct synth_scene {
 
 static float luma(const float *c) { return 0.299f * c[0] + 0.587f * c[1] + 0.114f * c[2]; }
 
-static void draw_colours(synth_scene *s, picture_bits *b, const synth_key *key)
+static void draw_colours(synth_scene *s, picture_bits *b, const mri_synth_key *key)
 {
     for (int c = 0; c < 3; c++) s->front[c] = draw(b, 0, 255);
-    if (key->class_count > SYNTH_SHAPES)
+    if (key->class_count > MRI_SYNTH_SHAPES)
         for (int c = 0; c < 3; c++)
-            s->front[c] = (float)colour_rgb[key->class_idx / SYNTH_SHAPES][c] + draw(b, -12, 12);
+            s->front[c] = (float)colour_rgb[key->class_idx / MRI_SYNTH_SHAPES][c] + draw(b, -12, 12);
     do { /* seen in gray, too */
         for (int c = 0; c < 3; c++) s->back[c] = draw(b, 0, 255);
     } while (fabsf(luma(s->back) - luma(s->front)) < 70);
     for (int c = 0; c < 3; c++) s->line[c] = draw(b, 0, 255);
 }
 
-static synth_scene draw_scene(const synth_key *key)
+static synth_scene draw_scene(const mri_synth_key *key)
 {
     picture_bits b = start_bits(key, 2);
-    synth_scene s = {.shape = key->class_idx % SYNTH_SHAPES};
+    synth_scene s = {.shape = key->class_idx % MRI_SYNTH_SHAPES};
     const float turn = draw(&b, -0.2f, 0.2f), angle = draw(&b, 0, 3.14159265f);
     s.size = draw(&b, 0.26f, 0.42f);
     s.cx = draw(&b, s.size, 1 - s.size);
@@ -128,7 +128,7 @@ static void paint(const synth_scene *s, float x, float y, float rgb[3])
     for (int c = 0; c < 3; c++) rgb[c] = on_line ? s->line[c] : in ? s->front[c] : s->back[c] + shade;
 }
 
-int synth_draw(const synth_key *key, uint32_t side, uint32_t channels, mr_image *out)
+int mri_synth_draw(const mri_synth_key *key, uint32_t side, uint32_t channels, mr_image *out)
 {
     const synth_scene s = draw_scene(key);
     picture_bits b = start_bits(key, 3);
