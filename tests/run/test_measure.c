@@ -68,49 +68,66 @@ static void on_close(void *context, const mr_trainer *t, int status, const mr_er
     MRT_TRUE(!mr_trainer_hangs(t));
 }
 
+/* Settings of a trainer, with a network and a device. */
+typedef struct trainer_parts {
+    mr_trainer_config cfg;
+    mr_net *net;
+    mr_device **devices;
+    uint32_t count;
+} trainer_parts;
+
+static void open_parts(trainer_parts *p, bool convolution)
+{
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_devices_open(&p->devices, &p->count, "cpu", NULL, &err), &err);
+    MRT_EQ(mr_net_create(&p->net, "net", SIDE, SIDE, 1), MR_OK);
+    if (convolution) mr_net_conv2d(p->net, 2, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_dense(p->net, CLASSES, MR_ACT_NONE);
+    mr_trainer_defaults(&p->cfg);
+    p->cfg.net = p->net;
+    p->cfg.devices = p->devices;
+    p->cfg.device_count = p->count;
+    p->cfg.batch = BATCH;
+    p->cfg.update = mr_update_rule_find("sgd")->desc;
+    p->cfg.schedule.lr = 0.01f;
+}
+
+static void close_parts(trainer_parts *p)
+{
+    mr_net_destroy(p->net);
+    mr_devices_close(p->devices, p->count);
+}
+
 static void a_trainer_has_a_rate(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mr_net *net;
-    mr_device **devices;
-    uint32_t count;
     mr_rate rate;
     closing c = {.times = 0};
-    mr_trainer_config trainer;
     mr_measure_config cfg;
-    MRT_OK(mr_devices_open(&devices, &count, "cpu", NULL, &err), &err);
-    MRT_EQ(mr_net_create(&net, "net", SIDE, SIDE, 1), MR_OK);
-    mr_net_dense(net, CLASSES, MR_ACT_NONE);
-    mr_trainer_defaults(&trainer);
-    trainer.net = net;
-    trainer.devices = devices;
-    trainer.device_count = count;
-    trainer.batch = BATCH;
-    trainer.update = mr_update_rule_find("sgd")->desc;
-    trainer.schedule.lr = 0.01f;
+    trainer_parts p;
+    open_parts(&p, false);
     mr_measure_defaults(&cfg);
     cfg.seconds = 0;
     cfg.on_close = on_close;
     cfg.context = &c;
-    MRT_EQ(mr_measure_trainer(&trainer, &cfg, &rate, &err), MR_EINVAL); /* which batch is not said */
+    MRT_EQ(mr_measure_trainer(&p.cfg, &cfg, &rate, &err), MR_EINVAL); /* which batch is not said */
     cfg.height = cfg.width = SIDE - 1;
     cfg.channels = 1;
-    MRT_EQ(mr_measure_trainer(&trainer, &cfg, &rate, &err), MR_EINVAL); /* the network reads more */
+    MRT_EQ(mr_measure_trainer(&p.cfg, &cfg, &rate, &err), MR_EINVAL); /* the network reads more */
     MRT_HAS(err.text, "the batch has");
     MRT_EQ(c.times, 0);
     cfg.height = cfg.width = SIDE;
     cfg.classes = CLASSES;
-    MRT_OK(mr_measure_trainer(&trainer, &cfg, &rate, &err), &err);
+    MRT_OK(mr_measure_trainer(&p.cfg, &cfg, &rate, &err), &err);
     MRT_TRUE(c.times == 1 && c.status == MR_OK);
     MRT_TRUE(rate.steps >= 5 && rate.warmup_steps == 3);
     MRT_TRUE(rate.samples_per_s > 0);
     volatile int stop = 1;
     cfg.stop = &stop;
-    MRT_EQ(mr_measure_trainer(&trainer, &cfg, &rate, &err), MR_ECANCELED);
+    MRT_EQ(mr_measure_trainer(&p.cfg, &cfg, &rate, &err), MR_ECANCELED);
     MRT_TRUE(c.times == 2 && c.status == MR_ECANCELED);
-    mr_net_destroy(net);
-    mr_devices_close(devices, count);
+    close_parts(&p);
 }
 
 static void the_machine_has_rates(void **state)
@@ -174,23 +191,10 @@ static void each_pass_of_a_convolution_has_a_time(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mr_net *net;
-    mr_device **devices;
-    uint32_t count;
-    mr_trainer_config trainer;
     mr_measure_config cfg;
-    MRT_OK(mr_devices_open(&devices, &count, "cpu", NULL, &err), &err);
-    MRT_EQ(mr_net_create(&net, "net", SIDE, SIDE, 1), MR_OK);
-    mr_net_conv2d(net, 2, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
-    mr_net_dense(net, CLASSES, MR_ACT_NONE);
-    mr_trainer_defaults(&trainer);
-    trainer.net = net;
-    trainer.devices = devices;
-    trainer.device_count = count;
-    trainer.batch = BATCH;
-    trainer.update = mr_update_rule_find("sgd")->desc;
-    trainer.schedule.lr = 0.01f;
-    passes k = {.device = devices[0]};
+    trainer_parts p;
+    open_parts(&p, true);
+    passes k = {.device = p.devices[0]};
     mr_measure_defaults(&cfg);
     cfg.seconds = 0;
     cfg.height = cfg.width = SIDE;
@@ -198,10 +202,9 @@ static void each_pass_of_a_convolution_has_a_time(void **state)
     cfg.classes = CLASSES;
     cfg.on_close = passes_on_close;
     cfg.context = &k;
-    MRT_OK(mr_measure_trainer(&trainer, &cfg, NULL, &err), &err);
+    MRT_OK(mr_measure_trainer(&p.cfg, &cfg, NULL, &err), &err);
     MRT_TRUE(k.count <= 3 && k.convolutions <= 1);
-    mr_net_destroy(net);
-    mr_devices_close(devices, count);
+    close_parts(&p);
 }
 
 static void a_median_is_the_middle(void **state)
