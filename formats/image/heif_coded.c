@@ -334,7 +334,7 @@ uint64_t mri_heif_coded_pixels(const uint8_t *p, size_t bytes)
 {
     search s = {.file = p, .file_bytes = bytes, .left = STEPS};
     mri_box meta, b, iinf;
-    bool cut;
+    bool cut = false;
     if (!mri_box_find((mri_boxes){p, bytes, false}, MRI_BOX_TYPE('m', 'e', 't', 'a'), &meta, &cut)) return 0;
     const mri_boxes in = mri_boxes_in(&meta, MRI_BOX_FULL_HEAD);
     if (mri_box_find(in, MRI_BOX_TYPE('i', 'd', 'a', 't'), &b, &cut)) {
