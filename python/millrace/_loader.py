@@ -34,7 +34,7 @@ log = logging.getLogger("millrace")
 
 _LOADER, _SOURCE, _DECODE = (arguments_of("mr_%s_config" % n) for n in ("loader", "source", "decode"))
 _ORDERS, _PIXELS = ({n: k for k, n in enumerate(choices_of(row))} for row in (_LOADER["order"], _DECODE["pixels"]))
-_OF_PIXELS, _TEXTS = 3, {7: bytes, 8: str}  # types of fields
+_OF_PIXELS, _FRACTION, _TEXTS = 3, 5, {7: bytes, 8: str}  # types of fields
 _CACHES = {"off": 0, "memory": 1, "disk": 2}
 _DEDUPS = {"none": 0, "bytes": 1, "pixels": 2}
 _ROLES = {"plain": 0, "boxes": 1, "box_values": 2, "mask": 3}
@@ -326,7 +326,7 @@ class Loader:
         self._finish: Optional[Finish] = None
         self._cfg = self._settings(given)
         self._source = Source(given["path"], **{k: given[k] for k in OF_THE_SOURCE})
-        self._see_channels()
+        self._see_data()
         self._source.draw_as(given["seed"], self._rank)
         self._inbox: Optional[Inbox] = Inbox()
         self._reports = self._inbox.flag
@@ -346,9 +346,13 @@ class Loader:
         self._look()
         _open_loaders.add(self)
 
-    def _see_channels(self) -> None:
-        """Arrays of an object with a channel that would be left out without a word."""
+    def _see_data(self) -> None:
+        """Content that would be left out without a word: labels that are fractions, a channel of an object's arrays."""
         info = self._source.info
+        for k in range(info.field_count if info.label_field < 0 else 0):
+            asked = [f if isinstance(f, str) else dict(f).get("name") for f in self._given["fields"]]
+            if info.fields[k].name == b"label" and info.fields[k].type == _FRACTION and "label" not in asked:
+                raise ArgumentError("field 'label' holds fractions, and a label is a class: fields=[\"label\"] delivers it, and no target counts then")
         field = info.fields[info.image_field] if self._source.data is not None and info.image_field >= 0 else None
         if field and field.type == _OF_PIXELS and field.ndim == 3 and field.dim[2] in (2, 4) and not self._given["channels"]:
             raise ArgumentError("%r: the picture of sample 0 is an array of %d channels, and batches have 1 or 3: channels=%d leaves out the last one, as "

@@ -12,6 +12,7 @@ from ._arguments import tell_needless, tell_once
 from ._errors import ArgumentError
 from ._live import Live, callers
 from ._making import Job, Task, generator_in
+from ._marks import mark_of
 from ._orders import Order
 from ._passes import Pass
 from ._structs import mr_field, mr_own_config
@@ -20,7 +21,6 @@ from ._workers import Here, Lost, Processes, Threads
 _PIXELS = 3
 _AT_ONCE = 8  # orders of batches: after a pause the first costs 20 times as much as each of the others
 _FIRST, _FIRST_SAMPLES = 1 << 10, 1 << 16  # batches, and their samples, whose order is taken at the beginning, at most
-_SIMPLE = (int, float, str, bytes, bool, type(None))
 
 
 class Made(Live):
@@ -66,22 +66,6 @@ class Numbers:
         """It calls no code of the caller's."""
 
 
-def mark_of(data: Any, depth: int = 2) -> Any:
-    """What can be seen of an object's attributes without looking far: another mark, and worker processes have an old copy."""
-    names = getattr(data, "__dict__", None)
-    if not isinstance(names, dict):
-        return id(data)
-    out: List[Any] = [id(data)]
-    for name, value in names.items():
-        if isinstance(value, _SIMPLE):
-            out.append((name, value))
-        elif depth > 1 and hasattr(value, "__dict__") and not isinstance(value, type):
-            out.append((name, mark_of(value, depth - 1)))
-        else:
-            out.append((name, id(value)))
-    return out
-
-
 def without_gil() -> bool:
     """Do threads of this Python run in parallel?"""
     return not getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -100,9 +84,10 @@ def see_generators(job: Job, count: int) -> None:
 class Makers:
     """The makers of the batches of one loader, and their facts.
 
-    ahead  batches that are under way, at most"""
+    ahead       batches that are under way, at most
+    persistent  worker processes go on with the copies of data and functions that they began with"""
 
-    def __init__(self, job: Job, count: int, context: Any, timeout: float, prefetch: int, note: Callable[[str], None]) -> None:
+    def __init__(self, job: Job, count: int, context: Any, timeout: float, prefetch: int, persistent: bool, note: Callable[[str], None]) -> None:
         if count and (context == "threads" or context is None and without_gil()):
             job.global_seeds = False
             if job.worker_init is not None:
@@ -115,16 +100,21 @@ class Makers:
             self.pool = Here(job)
         self._copied = isinstance(self.pool, Processes)  # do workers have copies of the data?
         self.job, self.ahead, self.bad_count = job, max(prefetch, 2 * count) if count and prefetch else 1, 0
-        self._note, self._mark, self._order_mark = note, mark_of(callers(job.data)), 0
+        self._note, self._order_mark, self._persistent = note, 0, persistent
+        self._mark = self._mark_now()
+
+    def _mark_now(self) -> Any:
+        job = self.job
+        return mark_of([callers(job.data), job.transform, job.target_transform, job.collate]) if self._copied and not self._persistent else None
 
     def renew(self, order: Optional[Order]) -> None:
         """An epoch begins: workers get the program's changes of its data, and about its sampler if they have a copy."""
         if not self._copied:
             return
-        mark = mark_of(callers(self.job.data))
+        mark = self._mark_now()
         order_mark = order.mark_now() if order and self.job.has_order else 0
         if mark != self._mark or self._order_mark not in (0, order_mark):
-            self._note("the data or the sampler have other attributes than before: worker processes begin anew with them")
+            self._note("the data, the functions or the sampler hold something else than before: worker processes begin anew with them")
             self.pool.stop()
         self._mark, self._order_mark = mark, order_mark
 

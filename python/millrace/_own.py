@@ -128,7 +128,7 @@ class Own:
 
     def _made_by(self, job: Job, prefetch: int, workers: int) -> Makers:
         timeout = self._given["timeout"] or 0
-        return Makers(job, workers, self._given["multiprocessing_context"], timeout, prefetch, lambda text: log.info("%s", text))
+        return Makers(job, workers, self._given["multiprocessing_context"], timeout, prefetch, bool(self._given["persistent_workers"]), lambda text: log.info("%s", text))
 
     def makers(self, given: Dict[str, Any], collation: Collation, prefetch: int) -> Makers:
         return self._made_by(self._job(given, collation), prefetch, self.workers)
@@ -243,13 +243,30 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
 
 def _see_label(sample: Any, settings: Dict[str, Any]) -> None:
     """A dict without a label may have it under another name."""
-    if not isinstance(sample, dict) or "label" in sample:
+    if not isinstance(sample, dict) or "label" in sample or set(sample) <= {"image", "sample.name"}:
         return
     asked = [f if isinstance(f, str) else dict(f).get("name") for f in settings.get("fields") or ()]
     names = [str(n) for n, v in sample.items() if n not in asked and ("label" in str(n) or "class" in str(n)) and is_class(v)]
-    if names:
-        log.warning("samples have no member \"label\", so no target counts; they have %s: rename one of these to \"label\", or ask for it by fields=",
-                    ", ".join(map(repr, names)))
+    log.warning("samples have no member \"label\", so no target counts%s", "; they have %s: rename one of these to \"label\", or ask for it by fields="
+                % ", ".join(map(repr, names)) if names else "")
+
+
+def _see_members(sample: Any, settings: Dict[str, Any]) -> None:
+    """Members of a dict that no batch has."""
+    asked = [f if isinstance(f, str) else dict(f).get("name") for f in settings.get("fields") or ()]
+    left = [n for n in sample if n not in asked and n not in ("image", "label", "labels", "target", "sample.name")] if isinstance(sample, dict) else []
+    if left:
+        log.warning("samples have members that no batch has: %s; fields=%r delivers them", ", ".join(map(repr, left)), left)
+
+
+def _see_following(image: Any, target: Any, augment: str) -> None:
+    """A target of the picture's own size, which would stay where it is while the picture is cropped and flipped."""
+    shape = tuple(getattr(image, "size", ())[::-1] if hasattr(image, "getbands") else getattr(image, "shape", ()))
+    sizes = {shape[:2], shape[1:]} if len(shape) == 3 else {shape}
+    moved = [op for op in augment.replace(" ", "").split(",") if not op.startswith(("none", "normalise", "standardise"))]
+    if moved and len(getattr(target, "shape", ())) >= 2 and tuple(target.shape[-2:]) in sizes:
+        raise ArgumentError("augment=%r: the target of sample 0 is %s, of the picture's own height and width, and would not be changed with it: give samples "
+                            "as dicts, {\"image\": ..., \"mask\": ...}, with fields=[\"mask\"]" % (augment, shown(target)))
 
 
 def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
@@ -262,14 +279,17 @@ def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
             sample = known(live.data[0])
     if kind_of(sample) == "pictures":
         _see_label(sample, settings)
+        _see_members(sample, settings)
         return False
     image = sample.get("image") if isinstance(sample, dict) else sample[0] if isinstance(sample, tuple) and sample else sample
     if not is_picture(image):
         raise ArgumentError("augment=%r: of pictures (of PIL, arrays of uint8, bytes of picture files), and sample 0 has %s: leave out augment= for "
                             "finished tensors" % (settings.get("augment", "none"), shown(image)))
     if isinstance(sample, dict):
+        _see_members(sample, settings)
         return False  # its fields are as fields= says
     if len(sample) == 2 and (isinstance(sample[1], float) or getattr(sample[1], "shape", None) is not None):
+        _see_following(image, sample[1], settings.get("augment", "none"))
         if settings.get("bad") == "skip" or settings.get("tail") == "pad":
             raise ArgumentError("bad=\"skip\" and tail=\"pad\" go with targets that are classes, and the targets of sample 0 are %s: no value of theirs "
                                 "says that a sample does not count" % shown(sample[1]))

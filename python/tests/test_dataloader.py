@@ -513,6 +513,14 @@ def test_texts_and_bytes_are_lists(tmp_path):
         list(millrace.Loader(path, batch=4, fields=[{"name": "caption", "most": 100}]))
 
 
+def test_a_label_that_is_a_fraction(tmp_path):
+    path = str(tmp_path / "ages.mrec")
+    millrace.write_records(path, [dict(image=np.zeros((4, 4, 3), "uint8"), label=k / 4) for k in range(4)])
+    with pytest.raises(millrace.ArgumentError, match="field 'label' holds fractions.*fields="):
+        millrace.torch.Loader(path, 4)
+    assert next(iter(millrace.torch.Loader(path, 4, fields=["label"])))[2]["label"].flatten().tolist() == [0, 0.25, 0.5, 0.75]
+
+
 def test_batches_as_dicts(scored):
     batch = next(iter(millrace.torch.Loader(scored, 4, fields=["score"], keys=("pixel_values", "labels"))))
     assert sorted(batch) == ["labels", "pixel_values", "score"] and batch["labels"].tolist() == [0, 1, 2, 0]

@@ -854,3 +854,58 @@ def test_parts_of_a_data_set_know_their_classes(more):
 def test_what_is_no_data_set_says_what_to_write(data, text):
     with pytest.raises(ValueError, match=text):
         mt.Loader(data, 2)
+
+
+class Kept:
+    """Data and a transform with state of every kind, which the program changes in place."""
+
+    def __init__(self):
+        self.list, self.array, self.tensor, self.dict, self.part = [0] * 8, np.zeros(8, int), torch.zeros(8, dtype=torch.long), {"a": {"b": 0}}, Sized(0)
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, k):
+        return torch.tensor([self.list[k], int(self.array[k]), int(self.tensor[k]), self.dict["a"]["b"], self.part.size]), os.getpid()
+
+
+class Sized:
+    def __init__(self, size):
+        self.size = size
+
+    def __call__(self, x):
+        return torch.cat([x, torch.tensor([self.size])])
+
+
+def test_changes_in_place_reach_the_workers():
+    """As with a DataLoader, whose workers begin anew in every epoch; without a change they stay."""
+    data, own = Kept(), Sized(0)
+    with mt.Loader(data, 4, transform=own, **FORK) as loader:
+        def epoch():
+            batches = list(loader)
+            return torch.cat([x for x, _ in batches]).unique(dim=0).tolist(), {int(p) for _, y in batches for p in y}
+        seen, first = epoch()
+        assert seen == [[0] * 6] and epoch() == (seen, first)
+        for k, change in enumerate((lambda: data.list.__setitem__(slice(None), [1] * 8), lambda: data.array.fill(1), lambda: data.tensor.fill_(1),
+                                    lambda: data.dict["a"].update(b=1), lambda: setattr(data.part, "size", 1), lambda: setattr(own, "size", 1))):
+            change()
+            now, workers = epoch()
+            assert now == [[1] * (k + 1) + [0] * (5 - k)] and not workers & first
+    with mt.Loader(data, 4, persistent_workers=True, **FORK) as loader:
+        list(loader)
+        data.list[:] = [2] * 8
+        assert all((x[:, 0] == 1).all() for x, _ in loader)
+
+
+def test_what_augmentation_would_leave_behind_is_told(caplog):
+    rng = np.random.default_rng(0)
+    pictures = [rng.integers(0, 256, (8, 9, 3), dtype="uint8") for _ in range(4)]
+    for mask in (lambda p: p[:, :, 0].copy(), lambda p: torch.zeros(1, 8, 9), lambda p: np.zeros((5, 8, 9), "float32")):
+        with pytest.raises(millrace.ArgumentError, match="picture's own height and width.*fields="):
+            mt.Loader([(p, mask(p)) for p in pictures], 4, augment="resize(4x4),flip")
+    data = [(p, p[:, :, 0].copy()) for p in pictures]
+    assert next(iter(mt.Loader(data, 4, augment="normalise(imagenet)")))[1].shape == (4, 8, 9)
+    for sample, left, label in ((dict(y=1), "'y'", False), (dict(label=1, caption="a"), "'caption'", True), (dict(label=1), "", True)):
+        caplog.clear()
+        mt.Loader([dict(image=p, **sample) for p in pictures], 4, augment="flip").close()
+        assert (left + "; fields=" in caplog.text) == bool(left) and ("no target counts" in caplog.text) == (not label)
