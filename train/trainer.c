@@ -285,10 +285,10 @@ int mri_trainer_leave(mr_trainer *t, const char *call, int rc, mr_error *err)
 
 uint64_t mr_trainer_staleness(const mr_trainer *t, double *mean, uint64_t *most)
 {
-    const mri_reply told = t ? t->served.told : (mri_reply){0};
-    if (mean) *mean = told.gradients ? (double)told.stale_sum / (double)told.gradients : 0;
-    if (most) *most = told.stale_most;
-    return told.gradients;
+    const mri_reply counts = t ? t->served.counts : (mri_reply){0};
+    if (mean) *mean = counts.gradients ? (double)counts.stale_sum / (double)counts.gradients : 0;
+    if (most) *most = counts.stale_most;
+    return counts.gradients;
 }
 
 void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out)

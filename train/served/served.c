@@ -245,7 +245,7 @@ static int read_all(mri_served *s, mr_error *err)
 {
     mri_request q = s->request;
     q.kind = MRI_SERVICE_READ;
-    s->told = (mri_reply){0};
+    s->counts = (mri_reply){0};
     int rc = meet(s, err);
     for (uint32_t k = 0; rc == MR_OK && k < servers(s); k++) {
         mri_reply reply;
@@ -253,9 +253,9 @@ static int read_all(mri_served *s, mr_error *err)
         if (rc == MR_OK) rc = receive_reply(s, k, &reply, err);
         if (rc) return rc;
         s->versions[k] = reply.version;
-        s->told.gradients += reply.gradients;
-        s->told.stale_sum += reply.stale_sum;
-        s->told.stale_most = mri_max_u64(s->told.stale_most, reply.stale_most);
+        s->counts.gradients += reply.gradients;
+        s->counts.stale_sum += reply.stale_sum;
+        s->counts.stale_most = mri_max_u64(s->counts.stale_most, reply.stale_most);
     }
     for (uint32_t a = 0; rc == MR_OK && a <= states(s); a++) {
         for (uint32_t k = 0; rc == MR_OK && k < servers(s); k++) rc = receive_floats(s, k, err);

@@ -26,7 +26,7 @@ typedef struct mri_served {
     bool begun;                  /* the servers have the weights */
     bool newer;                  /* and changed them since they were last read */
     uint64_t steps, stop_at;     /* since they have */
-    mri_reply told;              /* gradients and their staleness, of all servers */
+    mri_reply counts;            /* gradients and their staleness, of all servers */
     uint64_t from_ns, to_ns;     /* the newest wait for servers */
 } mri_served;
 
