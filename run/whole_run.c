@@ -10,6 +10,7 @@
 
 #include "base/abi.h"
 #include "base/handle.h"
+#include "base/util.h"
 #include "millrace/run.h"
 
 struct mr_run {
@@ -327,13 +328,30 @@ static int build_net(mr_run *r, mr_error *err)
     return rc;
 }
 
+static bool is_same_update(const mr_update_desc *a, const mr_update_desc *b)
+{
+    return a->kind == b->kind && a->lr == b->lr && a->momentum == b->momentum && a->rho == b->rho &&
+           a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->epsilon == b->epsilon &&
+           a->weight_decay == b->weight_decay && a->nesterov == b->nesterov;
+}
+
+static bool is_same_schedule(const mr_schedule *a, const mr_schedule *b)
+{
+    bool same = a->kind == b->kind && a->lr == b->lr && a->factor == b->factor &&
+                a->floor_lr == b->floor_lr && a->decay == b->decay &&
+                a->milestone_count == b->milestone_count && a->warmup_epochs == b->warmup_epochs;
+    for (uint32_t k = 0; same && k < a->milestone_count && k < MRI_ARRAY_COUNT(a->milestones); k++)
+        same = a->milestones[k] == b->milestones[k];
+    return same;
+}
+
 /* The model's rule where the program has the defaults. */
 static void take_rule(const mr_model *m, mr_trainer_config *cfg)
 {
     mr_trainer_config usual;
     mr_trainer_defaults(&usual);
-    if (memcmp(&cfg->update, &usual.update, sizeof usual.update) == 0) cfg->update = m->update;
-    if (memcmp(&cfg->schedule, &usual.schedule, sizeof usual.schedule) == 0) {
+    if (is_same_update(&cfg->update, &usual.update)) cfg->update = m->update;
+    if (is_same_schedule(&cfg->schedule, &usual.schedule)) {
         cfg->schedule = m->schedule;
         cfg->schedule.lr = m->update.lr;
     }
