@@ -68,7 +68,9 @@ static int differs(const settings *s, const mri_convert_plan *plan, const char *
                      s->format, info->path, info->format);
     else if (s->count != info->count)
         mr_error_set(err, MR_EINVAL,
-                     "expected the source of this set, which had %llu samples, found %s with %" PRIu64,
+                     "expected the source of this set, which had %llu samples, found %s with %" PRIu64
+                     "; of a set that grew, 'repair SET DST' saves the whole samples, and 'convert SRC LIST "
+                     "--update' with the list in DST appends the lost ones again",
                      s->count, info->path, info->count);
     else if (strcmp(s->fingerprint, fingerprint) != 0)
         mr_error_set(

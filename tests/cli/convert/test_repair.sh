@@ -134,6 +134,13 @@ rm other.mrec && mkdir o && mv other-*.mrec o && for f in o/*; do mv "$f" "o/s${
 run 1 repair bad/s.mrec back --from o; err_has "is no copy of it"; rm -rf back
 run 1 repair bad/s.mrec back --from other; err_has "expected the source of this set"; absent back
 run 2 repair bad/s.mrec back --in-place
+# a set that grew has no such source: its whole samples are saved, and the lost ones appended again
+cp -r d/train grown && run 0 convert grown grown.mrec --shard-size 40K --quiet
+cp d/train/disc/00001.jpg grown/disc/new.jpg && run 0 convert grown grown.mrec --update --quiet
+change grown-00001.mrec 9000
+run 1 repair grown.mrec whole --from grown; err_has "of a set that grew, 'repair SET DST'"
+run 3 repair grown.mrec whole --quiet
+run 0 convert grown whole/grown.mrec --update --quiet; out_has "61 samples"
 run 1 repair bad/s.mrec bad; err_has "the damaged file itself"
 run 1 repair nothing; err_has "no such file"
 echo text >text
