@@ -47,32 +47,26 @@ static void report(const mri_repair *r, mr_repair_what what, const char *file, c
 }
 
 /* ---- look ---- */
-/* Check every byte of a record file, and that it matches the list. */
-static int check_record_file(mri_repair *r, mri_repair_file *f, mr_error *err)
+/* Check every byte of a record file. */
+static int check_record_file(mri_repair_file *f, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
-    mr_mrec *m;
-    int rc = mr_mrec_verify(f->path, NULL, NULL, NULL, &why);
+    const int rc = mr_mrec_verify(mri_repair_content(f), NULL, NULL, NULL, &why);
     if (rc && rc != MR_EFORMAT && rc != MR_ECHECKSUM && rc != MR_ELIMIT && rc != MR_EUNSUPPORTED) {
         if (err) *err = why;
         return rc;
     }
     if (rc) f->whole = false;
-    if (rc || mr_mrec_open(&m, f->path, 0, NULL) != MR_OK) return MR_OK;
-    const mr_mrec_info *info = mr_mrec_info_of(m);
-    if (f->listed && (f->line.count != info->count || f->line.fingerprint != info->fingerprint)) {
-        char text[256];
-        snprintf(text, sizeof text,
-                 "the file is whole, but not the one that the list knows: expected %" PRIu64
-                 " records, found %" PRIu64 "%s",
-                 f->line.count, info->count, f->line.count == info->count ? " others" : "");
-        f->other = strdup(text);
-        if (!f->other) rc = no_memory(err);
-        else report(r, MR_REPAIR_DAMAGE, f->path, text, NULL, 0);
-        r->result->list_damaged = true;
-    }
-    mr_mrec_close(m);
-    return rc;
+    return MR_OK;
+}
+
+/* What is known of a file before its pieces are read. */
+static void tell_file(const mri_repair *r, const mri_repair_file *f)
+{
+    const uint64_t count = f->listed ? f->line.count : 0;
+    if (!f->there)
+        report(r, MR_REPAIR_MISSING, f->path, f->strange ? f->other : "the file is missing", NULL, count);
+    else if (f->other) report(r, MR_REPAIR_DAMAGE, mri_repair_content(f), f->other, NULL, 0);
 }
 
 static int look(mri_repair *r, mr_error *err)
@@ -85,14 +79,15 @@ static int look(mri_repair *r, mr_error *err)
         report(r, MR_REPAIR_DAMAGE, s->list, "the list of the files is missing", NULL, 0);
     for (uint32_t k = 0; !rc && k < s->count; k++) {
         mri_repair_file *f = &s->file[k];
-        if (!f->there)
-            report(r, MR_REPAIR_MISSING, f->path, "the file is missing", NULL, f->listed ? f->line.count : 0);
+        tell_file(r, f);
         rc = mri_repair_one(r, f, NULL, false, err);
-        if (!rc && f->there && s->ops == &mri_salvage_mrec) rc = check_record_file(r, f, err);
+        if (!rc && f->there && s->ops == &mri_salvage_mrec) rc = check_record_file(f, err);
         r->result->missing += !f->there;
-        r->result->damaged += f->there && !f->whole;
+        r->result->damaged += f->there && (!f->whole || f->at);
+        r->result->list_damaged |= f->rest;
         f->kept = f->samples > 0 || r->again;
     }
+    if (!rc && s->ops == &mri_salvage_mrec) rc = mri_repair_set_same_fields(s, err);
     return rc;
 }
 
@@ -168,15 +163,15 @@ static int keep_damaged(const mri_repair *r, const char *path, mr_error *err)
 
 static int write_one(mri_repair *r, mri_repair_file *f, const char *to, mr_error *err)
 {
-    const bool whole = f->there && f->whole, in_place = !r->cfg->dst;
+    const bool whole = f->there && f->whole, in_place = !r->cfg->dst, old = f->there || f->strange;
     int rc = MR_OK;
     if (whole && in_place) return MR_OK;
-    if (whole) rc = copy_whole(f->path, to, r->cfg->force, err);
+    if (whole) rc = copy_whole(mri_repair_content(f), to, r->cfg->force, err);
     else {
-        if (in_place && f->there) rc = keep_damaged(r, f->path, err);
-        if (!rc) rc = mri_repair_one(r, f, to, r->cfg->force || (in_place && f->there), err);
+        if (in_place && old) rc = keep_damaged(r, f->path, err);
+        if (!rc) rc = mri_repair_one(r, f, to, r->cfg->force || (in_place && old), err);
     }
-    if (!rc && in_place && f->there && f->samples == 0) { /* it stays as NAME.damaged alone */
+    if (!rc && in_place && old && f->samples == 0) { /* it stays as NAME.damaged alone */
         const mri_output_rules rules = {.force = true};
         rc = mri_output_remove(f->path, &rules, err);
     }
@@ -227,6 +222,21 @@ static int write_list(mri_repair *r, char **to, mr_error *err)
     if (rc) return rc;
     r->result->list_written = true;
     report(r, MR_REPAIR_FILE, s->list, "list", path, r->result->samples);
+    return MR_OK;
+}
+
+/* In place, one file would go over the other before that one is copied. */
+static int check_exchanged(const mri_repair *r, mr_error *err)
+{
+    for (uint32_t k = 0; !r->cfg->dst && k < r->set->count; k++) {
+        const mri_repair_file *f = &r->set->file[k];
+        if (!f->at) continue;
+        mr_error_set(err, MR_EINVAL,
+                     "by the list this file is %s: rename it back, or give a folder for the repaired set, "
+                     "where each file gets its own name; nothing was written",
+                     mri_file_name(f->path));
+        return mri_error_place(err, MR_EINVAL, f->at, MR_NOWHERE, MR_NOWHERE);
+    }
     return MR_OK;
 }
 
@@ -288,7 +298,7 @@ static int check_space(const mri_repair *r, mr_error *err)
     for (uint32_t k = 0; k < r->set->count; k++) {
         const mri_repair_file *f = &r->set->file[k];
         if (!f->kept || (!r->cfg->dst && f->there && f->whole)) continue;
-        const uint64_t own = f->there && stat(f->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+        const uint64_t own = f->there && stat(mri_repair_content(f), &st) == 0 ? (uint64_t)st.st_size : 0;
         likely += mri_max_u64(own, f->listed ? f->line.file_bytes : 0);
         least += f->there && f->whole ? own : f->whole_bytes;
     }
@@ -310,6 +320,7 @@ static int write_all(mri_repair *r, mr_error *err)
     char **to = calloc(s->count, sizeof *to);
     for (uint32_t k = 0; k < s->count; k++) kept += s->file[k].kept;
     int rc = to ? check_renumbered(r, kept, err) : no_memory(err);
+    if (!rc) rc = check_exchanged(r, err);
     if (!rc) rc = check_dst(r, err);
     if (!rc) rc = check_space(r, err);
     if (!rc) rc = make_folder(r, err);
@@ -327,6 +338,7 @@ static int write_all(mri_repair *r, mr_error *err)
         if (!rc && f->there && f->whole) {
             out->samples += f->samples;
             if (r->position != MR_NOWHERE) r->position += f->samples;
+            if (f->rest) mri_repair_tell_fewer(r, f, f->samples);
         }
         if (!rc) rc = write_one(r, f, to[k], err);
         if (!rc && s->ops == &mri_salvage_mrec) rc = check_again(r, f, to[k], lost, err);
@@ -355,9 +367,10 @@ static int open_again(mri_repair *r, mr_error *err)
     for (uint32_t k = 0; k < r->set->count; k++) {
         mr_mrec *m;
         mr_error now = MR_ERROR_INIT;
-        if (!r->set->file[k].there || mr_mrec_open(&m, r->set->file[k].path, 0, NULL) != MR_OK) continue;
+        const char *content = mri_repair_content(&r->set->file[k]);
+        if (!r->set->file[k].there || mr_mrec_open(&m, content, 0, NULL) != MR_OK) continue;
         mr_mrec_close(m);
-        const int rc = mri_repair_again_open(&r->again, r->cfg->source, r->set->file[k].path, &now);
+        const int rc = mri_repair_again_open(&r->again, r->cfg->source, content, &now);
         if (rc == MR_OK) return MR_OK;
         if (!first) why = now;
         if (!first) first = rc;
@@ -375,23 +388,23 @@ static int repair(const char *path, const mr_repair_config *cfg, mr_repair_resul
     const bool writes = cfg->dst || cfg->in_place;
     int rc = mri_repair_set_find(&set, path, err);
     if (!rc && cfg->copy) rc = mri_repair_set_add_copy(&set, cfg->copy, err);
-    if (rc) return rc;
+    if (!rc && set.ops == &mri_salvage_mrec) rc = mri_repair_set_know(&set, cfg->copy || cfg->source, err);
+    if (rc) {
+        mri_repair_set_fini(&set);
+        return rc;
+    }
     mri_repair r = {.cfg = cfg, .set = &set, .quiet = writes, .result = result};
     snprintf(result->format, sizeof result->format, "%s", set.ops->format);
     result->files = set.count;
     rc = open_again(&r, err);
+    if (!rc) mri_repair_set_replace_rests(&r, &set);
     if (!rc) rc = look(&r, err);
     r.quiet = false;
     if (!rc && writes) {
         if (set.list_wrong) report(&r, MR_REPAIR_DAMAGE, set.list, set.list_wrong, NULL, 0);
         else if (set.list && !set.alone && !set.list_there)
             report(&r, MR_REPAIR_DAMAGE, set.list, "the list of the files is missing", NULL, 0);
-        for (uint32_t k = 0; k < set.count; k++)
-            if (!set.file[k].there)
-                report(&r, MR_REPAIR_MISSING, set.file[k].path, "the file is missing", NULL,
-                       set.file[k].listed ? set.file[k].line.count : 0);
-            else if (set.file[k].other)
-                report(&r, MR_REPAIR_DAMAGE, set.file[k].path, set.file[k].other, NULL, 0);
+        for (uint32_t k = 0; k < set.count; k++) tell_file(&r, &set.file[k]);
         rc = write_all(&r, err);
     }
     mri_repair_again_close(r.again);

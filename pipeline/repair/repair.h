@@ -4,6 +4,7 @@
  * files with the whole samples, and reports the lost ones. Callers: programs, through mr_repair().
  *
  *   repair_set.c     which files the set consists of, and which of them are missing
+ *   repair_known.c   which of them are the files that the list knows
  *   repair_file.c    one file: its pieces, the copy's pieces, and records made again from the source
  *   repair_again.c   records made again from the source, by the conversion's own settings
  *   repair.c         looks at all files, then writes: damaged ones anew, whole ones as they are, the list
@@ -28,11 +29,14 @@
 typedef struct mri_repair_file {
     char *path; /* where it is, or would be */
     bool there;
+    char *at;       /* its bytes are in the file of this name, where another one belongs; NULL: in path */
+    bool strange;   /* another file lies at path: this one is missing */
+    bool rest;      /* an earlier repair left fewer records in it than the list knows */
     bool listed;    /* the list says of it: */
     mri_shard line; /* its path is not used */
     /* found by looking */
     bool whole;
-    char *other;                   /* why it is not the file that the list knows, or NULL */
+    char *other;                   /* how it differs from the file that the list knows, or NULL */
     bool kept;                     /* there will be a file */
     uint64_t samples, whole_bytes; /* whole_bytes: of the samples that were not made again */
     enum { MRI_MADE_UNKNOWN, MRI_MADE_SO, MRI_MADE_OTHERWISE } made; /* from the source that is there? */
@@ -63,6 +67,16 @@ int mri_repair_set_find(mri_repair_set *s, const char *path, mr_error *err);
 /* Add files that only a second copy has: files after the set's last one. */
 int mri_repair_set_add_copy(mri_repair_set *s, const char *copy, mr_error *err);
 void mri_repair_set_fini(mri_repair_set *s);
+
+/* ---- which of them the list knows (repair_known.c) ---- */
+static inline const char *mri_repair_content(const mri_repair_file *f) { return f->at ? f->at : f->path; }
+/* Files by the fingerprints of the list: at, strange, rest, other and there are set. MR_EFORMAT: the list is
+ * of another set; from: a copy or the source may still give the files that it knows. */
+int mri_repair_set_know(mri_repair_set *s, bool from, mr_error *err);
+/* MR_EINVAL: the list knows that the copy of f is of another set. */
+int mri_repair_check_copy(const mri_repair_set *s, const mri_repair_file *f, const char *copy, mr_error *err);
+/* MR_EFORMAT: files that are to be one set have different fields or classes. */
+int mri_repair_set_same_fields(const mri_repair_set *s, mr_error *err);
 
 /* ---- again from the source (repair_again.c) ---- */
 typedef struct mri_repair_again mri_repair_again;
@@ -173,6 +187,10 @@ typedef struct mri_repair {
 /* file's pieces, to `to` or nowhere (NULL). *found: samples that the new file has; facts of `file` are
  * filled. */
 int mri_repair_one(mri_repair *r, mri_repair_file *file, const char *to, bool force, mr_error *err);
+/* What earlier repairs left counts as missing where --from has more. (repair_known.c) */
+void mri_repair_set_replace_rests(const mri_repair *r, mri_repair_set *s);
+/* The list knows more samples of the file than the `seen` ones: the others are lost. */
+void mri_repair_tell_fewer(mri_repair *r, const mri_repair_file *file, uint64_t seen);
 void mri_repair_report(const mri_repair *r, const mr_repair_finding *f);
 
 #endif

@@ -81,6 +81,23 @@ static void tell_lost(job *j, const mri_salvage_item *item, uint64_t left)
     add_position(j->r, left, left > 0);
 }
 
+void mri_repair_tell_fewer(mri_repair *r, const mri_repair_file *file, uint64_t seen)
+{
+    if (seen >= file->line.count) return;
+    const mr_repair_finding f = {.struct_size = sizeof f,
+                                 .what = MR_REPAIR_LOST,
+                                 .file = file->path,
+                                 .offset = MR_NOWHERE,
+                                 .count = file->line.count - seen,
+                                 .position = MR_NOWHERE,
+                                 .number = MR_NOWHERE,
+                                 .name = "",
+                                 .text = "the list knows more records than there are"};
+    mri_repair_report(r, &f);
+    r->result->lost += f.count;
+    r->position = MR_NOWHERE;
+}
+
 static void tell_put_back(job *j, const mri_salvage_item *item, uint64_t count, const char *text)
 {
     mr_repair_finding f = finding(j, MR_REPAIR_PUT_BACK, item);
@@ -369,12 +386,12 @@ static int like_of(const job *j, const char **like, mr_error *err)
         mr_error why = MR_ERROR_INIT;
         int rc = MR_OK;
         if (j->ops == &mri_salvage_mrec) {
-            rc = mr_mrec_open(&m, s->file[k].path, 0, &why);
+            rc = mr_mrec_open(&m, mri_repair_content(&s->file[k]), 0, &why);
             if (rc == MR_OK) mr_mrec_close(m);
         }
         if (rc && mri_repair_is_damage(rc)) continue;
         if (rc && err) *err = why;
-        if (!rc) *like = s->file[k].path;
+        if (!rc) *like = mri_repair_content(&s->file[k]);
         return rc;
     }
     return MR_OK;
@@ -382,7 +399,7 @@ static int like_of(const job *j, const char **like, mr_error *err)
 
 static int open_all(job *j, const char *copy, mr_error *err)
 {
-    const char *like, *path = j->file->there ? j->file->path : copy;
+    const char *like, *path = j->file->there ? mri_repair_content(j->file) : copy;
     j->from_copy = !j->file->there && copy;
     int rc = like_of(j, &like, err);
     if (rc) return rc;
@@ -403,7 +420,7 @@ static int open_all(job *j, const char *copy, mr_error *err)
         return j->ops->open(&j->walk, copy, like, err);
     }
     if (!rc && j->file->there && copy) {
-        rc = j->ops->open(&j->copy, copy, j->file->path, err);
+        rc = j->ops->open(&j->copy, copy, path, err);
         if (!rc) rc = advance_copy(j, err);
     }
     return rc;
@@ -443,6 +460,8 @@ static int run(job *j, const char *copy, const char *to, bool force, mr_error *e
     rc = walks ? walk_all(j, err) : make_missing(j, err);
     if (rc) return rc;
     if (walks) settle_unknown(j);
+    if (j->file->listed && (j->file->rest || j->from_copy))
+        mri_repair_tell_fewer(j->r, j->file, j->file->samples + j->reported);
     if (!j->from_copy) return MR_OK;
     const mri_salvage_item all = {.offset = MR_NOWHERE, .number = MR_NOWHERE};
     const uint64_t behind = j->r->position;
@@ -461,12 +480,13 @@ int mri_repair_one(mri_repair *r, mri_repair_file *file, const char *to, bool fo
     j->r = r;
     j->file = file;
     j->ops = r->set->ops;
-    j->shown = file->path;
+    j->shown = mri_repair_content(file);
     j->next_source = r->set->ops == &mri_salvage_mrec ? 0 : MR_NOWHERE;
     if (j->next_source == 0) j->next_source = source_before(r->set, file);
     file->samples = file->whole_bytes = 0;
     file->whole = file->there;
     file->first_source = file->last_source = MR_NOWHERE;
+    if (!rc && copy) rc = mri_repair_check_copy(r->set, file, copy, err);
     if (!rc) rc = run(j, copy, to, force, err);
     j->ops->close(j->copy);
     if (!rc && j->out && file->samples > 0) {

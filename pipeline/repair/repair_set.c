@@ -418,6 +418,7 @@ void mri_repair_set_fini(mri_repair_set *s)
 {
     for (uint32_t k = 0; k < s->count; k++) {
         free(s->file[k].path);
+        free(s->file[k].at);
         free(s->file[k].other);
     }
     free(s->file);

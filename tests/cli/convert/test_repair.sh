@@ -68,6 +68,37 @@ for bytes in 0 1 100 4095 4096 8192; do # whatever is left of it
     run 0 repair bad/s.mrec back --from d --quiet; same_files mrec back; rm -rf back
 done
 
+# the list knows each file: one of another set counts as missing, is not written, and comes back from the copy and from the source
+run 0 synth stranger --classes 3 --count 20 --seed 5 --quiet
+mkdir s && run 0 convert stranger s/s.mrec --shard-size 40K --quiet
+here() { sed -n "s/^\([0-9]*\) .*$1\$/\1/p" mrec/s.mrec; }
+damaged mrec
+cp s/s-00001.mrec bad
+run 1 repair bad/s.mrec; out_has "s-00001.mrec: not the file that the list knows"; out_has ", $(here s-00001.mrec) lost"
+run 3 repair bad/s.mrec out_set; run 0 verify out_set/s.mrec; out_has "$((60 - $(here s-00001.mrec))) of"
+for from in mrec d; do run 0 repair bad/s.mrec back --from $from; out_has "put back, nothing lost"; same_files mrec back; rm -rf back; done
+run 1 repair bad/s.mrec back --from s; err_has "is no copy of it"; rm -rf back
+cut_to bad/s-00001.mrec 20000 # a part of it is no part of the set either
+run 0 repair bad/s.mrec --in-place --from mrec --quiet; same bad/s-00001.mrec mrec/s-00001.mrec; present bad/s-00001.mrec.damaged
+damaged mrec # two files have exchanged their names
+mv bad/s-00001.mrec bad/t && mv bad/s-00002.mrec bad/s-00001.mrec && mv bad/t bad/s-00002.mrec
+run 1 repair bad/s.mrec; out_has "s-00002.mrec: by the list this file is s-00001.mrec"
+run 1 repair bad/s.mrec --in-place; err_has "rename it back"; same bad/s-00001.mrec mrec/s-00002.mrec
+run 0 repair bad/s.mrec back; same_files mrec back; rm -rf back
+damaged mrec # the list of another set; an earlier repair left fewer records in a file, and its list did not come
+cp s/s.mrec bad
+run 1 repair bad/s.mrec back; err_has "none of the files is one that the list knows"; absent back
+damaged mrec
+change bad/s-00001.mrec 9000
+run 3 repair bad/s.mrec --in-place --quiet; cp mrec/s.mrec bad; rm bad/s-00001.mrec.damaged
+run 3 repair bad/s.mrec out_set; out_has "59 samples whole, 1 lost"; run 0 verify out_set/s.mrec
+run 0 repair bad/s.mrec back --from d --quiet; same_files mrec back; rm -rf back
+damaged mrec # no list, and other classes: nothing is written half way
+run 0 synth stranger2 --classes 2 --count 20 --quiet
+run 0 convert stranger2 t.mrec --shard-size 40K --quiet
+cp t-00001.mrec bad/s-00001.mrec; rm bad/s.mrec
+run 1 repair bad/s.mrec back; err_has "the files are of different sets"; absent back
+
 # one file alone, its index gone
 damaged mrec
 size=$(wc -c <bad/s-00000.mrec)
