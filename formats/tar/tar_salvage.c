@@ -46,7 +46,9 @@ typedef struct checksums {
     bool vouched; /* the list of the checksums is compared with the members' headers */
     bool damaged; /* a list of them is */
     bool reported;
-    mri_tar_sum *sum; /* rising */
+    bool unlisted, unlisted_told; /* there is a member that is not in the list */
+    uint64_t unlisted_at;         /* the header of the first one */
+    mri_tar_sum *sum;             /* rising */
     size_t count, cap;
     struct {
         uint64_t head;
@@ -595,10 +597,21 @@ static void begin_group(walk *w, const mri_tar_member *m, size_t key_bytes)
     w->after_damage = false;
 }
 
+/* Another program added it. */
+static void note_unlisted(walk *w, const mri_tar_member *m)
+{
+    const bool is_file = m->kind == MRI_TAR_FILE || m->kind == MRI_TAR_SPARSE;
+    if (!w->sums.vouched || w->sums.unlisted || !is_file || mri_tar_is_meta(m->name) || listed(w, m->data))
+        return;
+    w->sums.unlisted = true;
+    w->sums.unlisted_at = m->head;
+}
+
 static int take_member(walk *w, const mri_tar_member *m, mr_error *err)
 {
     group *g = &w->group;
     size_t bytes = 0;
+    note_unlisted(w, m);
     if (!key_of(m, &bytes)) return MR_OK;
     if (!same_key(g, m->name, bytes)) {
         const int rc = queue_group(w, err);
@@ -638,6 +651,20 @@ static int take_end(walk *w, mr_error *err)
     return MR_OK;
 }
 
+static bool tell_unlisted(walk *w, mri_salvage_item *out)
+{
+    if (!w->sums.unlisted || w->sums.unlisted_told) return false;
+    w->sums.unlisted_told = true;
+    *out = (mri_salvage_item){
+        .what = MRI_SALVAGE_NOTE, .offset = w->sums.unlisted_at, .number = MR_NOWHERE, .why = MR_ERROR_INIT};
+    mr_error_set(
+        &out->why, MR_EFORMAT,
+        "members from here on were added, and the archive's checksums do not list them: a new archive "
+        "gets checksums of all members");
+    mr_error_at(&out->why, w->path, w->sums.unlisted_at, MR_NOWHERE);
+    return true;
+}
+
 static int next(void *state, mri_salvage_item *out, mr_error *err)
 {
     walk *w = state;
@@ -656,6 +683,7 @@ static int next(void *state, mri_salvage_item *out, mr_error *err)
         bool damaged;
         uint64_t from, to;
         w->queue_at = w->queued = 0;
+        if (w->ended && tell_unlisted(w, out)) return MR_OK;
         if (w->ended) return MR_EEND;
         if (mri_stop_asked()) return mri_stopped(err);
         int rc = next_member(w, &m, &damaged, &from, &to, &why, err);

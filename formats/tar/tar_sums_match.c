@@ -136,8 +136,8 @@ void mri_tar_unmatched_settle(mri_tar_unmatched *u, bool with_data)
         const mri_tar_listed *m = &u->member[k];
         if (!is_first(u, m->sum.data)) continue;
         mr_error_set(&u->first, MR_ECHECKSUM,
-                     "member \"%s\" is not listed in the archive's checksums: copy the archive again, or "
-                     "convert the data again when the member was added",
+                     "member \"%s\" is not listed in the archive's checksums: copy the archive again, or, "
+                     "when the member was added, make the checksums anew (millrace repair ARCHIVE NEW.tar)",
                      mr_text_shown(m->name, shown, sizeof shown));
         mr_error_at(&u->first, NULL, m->sum.data, MR_NOWHERE);
     }

@@ -30,6 +30,7 @@ typedef struct verify_run {
     bool files_wrong; /* defects of a record file are reported already */
     bool set_wrong;   /* a file is not the one that the list names: its samples cannot be read */
     uint64_t done, bytes, wrong;
+    bool summed;             /* checksums of the whole set were compared, and differ */
     uint64_t manifest_files; /* compared with --manifest */
     progress_bar bar;        /* of these, then of the samples */
 } verify_run;
@@ -155,6 +156,7 @@ static int verify_samples(verify_run *r)
     if (rc == MR_OK) rc = mr_source_check(r->src, &err);
     else return exit_status(rc, &err);
     if (rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
+    r->summed = rc == MR_ECHECKSUM;
     tell(r, &err);
     return EXIT_DONE;
 }
@@ -170,7 +172,7 @@ static void report(const verify_run *r, double seconds)
         if (mr_source_withdrawn_count(r->src))
             printf("%" PRIu64 " sample%s withdrawn, and not decoded\n", mr_source_withdrawn_count(r->src),
                    mr_source_withdrawn_count(r->src) == 1 ? " is" : "s are");
-        if (!mr_source_has_checksums(r->src) && !r->args->manifest)
+        if (!mr_source_has_checksums(r->src) && !r->summed && !r->args->manifest)
             printf("The format %s has no checksums of its contents: a changed byte that still decodes is not "
                    "found. Record files have them (millrace convert).\n",
                    info->format);

@@ -149,6 +149,13 @@ run 3 repair bad/s out_set; out_has "59 samples whole, 1 lost"
 run 0 verify out_set --quiet; out_has "59 of 59"
 run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
 
+damaged tar # a sample that another program added: the archive's checksums do not list it, the new archive's do
+mkdir more && cp "$(find d/train/disc -name '*.jpg' | head -1)" more/added.jpg && printf 0 >more/added.cls
+tar -rf bad/s-000001.tar -C more added.jpg added.cls
+run 1 verify bad; out_has "millrace repair ARCHIVE NEW.tar"; out_lacks "has no checksums"
+run 1 repair bad/s; out_has "s-000001.tar, offset "; out_has "members from here on were added"; out_has "61 samples whole, nothing lost"
+run 0 repair bad/s out_set; run 0 verify out_set; out_has "61 of 61"
+
 # ---- made with kinds of pictures that are left out: a setting of the set ----
 mkdir kinds
 run 0 convert d kinds/s.mrec --pictures jpeg,png --shard-size 40K --quiet
