@@ -264,7 +264,7 @@ size_t mri_shards_folder_bytes(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-char *mri_shards_resolve(const char *list_path, const char *shard_path)
+static char *beside(const char *list_path, const char *shard_path)
 {
     const size_t folder = shard_path[0] == '/' ? 0 : mri_shards_folder_bytes(list_path),
                  len = strlen(shard_path) + 1;
@@ -272,5 +272,21 @@ char *mri_shards_resolve(const char *list_path, const char *shard_path)
     if (!out) return NULL;
     memcpy(out, list_path, folder);
     memcpy(out + folder, shard_path, len);
+    return out;
+}
+
+/* A link to a list may stand alone (latest.mrec -> v1/s.mrec), or among links to all files of the set. */
+char *mri_shards_resolve(const char *list_path, const char *shard_path)
+{
+    struct stat st;
+    char *out = beside(list_path, shard_path);
+    if (!out || shard_path[0] == '/' || lstat(list_path, &st) != 0 || !S_ISLNK(st.st_mode) ||
+        lstat(out, &st) == 0)
+        return out;
+    char *real = realpath(list_path, NULL);
+    if (!real) return out;
+    free(out);
+    out = beside(real, shard_path);
+    free(real);
     return out;
 }

@@ -39,7 +39,8 @@ bool mri_shards_magic(const void *head, size_t bytes);
 /* MR_EUNSUPPORTED: a version of the list that is not known here. */
 int mri_shards_read(mri_shards *out, const char *list_path, mr_error *err);
 void mri_shards_fini(mri_shards *s);
-/* The path of a shard, relative to the current folder; malloc'd. */
+/* The path of a shard, relative to the current folder; malloc'd. Of a list that is a link: next to the link
+ * if there is such a file, else next to the list that it names. */
 char *mri_shards_resolve(const char *list_path, const char *shard_path);
 /* Bytes of a path up to its last slash, which is counted. */
 size_t mri_shards_folder_bytes(const char *path);

@@ -239,6 +239,30 @@ static int check_moved(const mri_shard *line, const char *path, mr_error *err)
         MR_NOWHERE, MR_NOWHERE);
 }
 
+/* A file of this name that the list does not have. from: the file that is to get the name; an interrupted
+ * call may have given it to it. */
+static int check_free(const append *a, const char *from, const char *to, mr_error *err)
+{
+    struct stat st, own;
+    if (lstat(to, &st) != 0) return MR_OK;
+    if (from && lstat(from, &own) == 0 && own.st_dev == st.st_dev && own.st_ino == st.st_ino) return MR_OK;
+    mr_error_set(
+        err, MR_EEXIST,
+        "the next file of this set would have this name, but it is there, and %s does not list it: it may "
+        "belong to another list of these files, or to a newer list than this one. Append to the list that "
+        "has it, or copy this set to a folder of its own, and append there; nothing was changed",
+        mri_file_name(a->list_path));
+    return mri_error_place(err, MR_EEXIST, to, MR_NOWHERE, MR_NOWHERE);
+}
+
+static int check_next_free(const append *a, mr_error *err)
+{
+    char *to = file_of(a, 0);
+    const int rc = to ? check_free(a, NULL, to, err) : no_memory(err);
+    free(to);
+    return rc;
+}
+
 static int name_all(const append *a, mr_error *err)
 {
     int rc = MR_OK;
@@ -246,8 +270,10 @@ static int name_all(const append *a, mr_error *err)
         struct stat st;
         char *from = mri_shards_resolve(a->aside, a->made.shard[k].path), *to = file_of(a, k);
         if (!from || !to) rc = no_memory(err);
-        else if (lstat(from, &st) == 0) rc = mri_output_move(from, to, err);
-        else if (errno != ENOENT)
+        else if (lstat(from, &st) == 0) {
+            rc = check_free(a, from, to, err);
+            if (!rc) rc = mri_output_move(from, to, err);
+        } else if (errno != ENOENT)
             rc = mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), from, MR_NOWHERE,
                                  MR_NOWHERE);
         else rc = check_moved(&a->made.shard[k], to, err);
@@ -503,6 +529,7 @@ static int run(append *a, mr_error *err)
     if (!rc && !done) rc = fit(a, &cfg, err);
     if (!rc && !done && !a->compared && !a->cfg->again) rc = check_new(a, &done, err);
     if (!rc && done) return mri_output_discard(a->lock, err); /* the list stays */
+    if (!rc) rc = check_next_free(a, err);
     if (!rc) rc = convert(a, &cfg, err);
     return rc ? rc : finish(a, false, err);
 }

@@ -39,6 +39,15 @@ equal "$(ls -A set | wc -l)" "$(ls -A whole | wc -l)"
 run 0 append set/s.mrec b --again --quiet; out_has "120 samples, 30 of them new"
 run 0 verify set/s.mrec --quiet; out_has "120 of 120"
 
+# a link to the list, and a copy of the list from before: the next name is taken by a file that this list does not have
+run 0 synth e2 --classes 3 --count 2 --seed 77 --quiet
+ln -s set/s.mrec latest.mrec
+run 0 verify latest.mrec --quiet; out_has "120 of 120"
+cp first/s.mrec set/before.mrec
+ls -A set >was
+run 1 append set/before.mrec e2 --quiet; err_has "before.mrec does not list it"
+ls -A set >is; same was is; rm set/before.mrec latest.mrec
+
 # A source that was appended before and has changed since is not taken for a new one: nothing is appended twice unless that is wanted.
 unchanged() {
     for f in whole/*; do same "$f" "set/${f##*/}"; done
