@@ -10,6 +10,7 @@
 #include "pipeline/convert/convert_mrec.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -24,14 +25,21 @@ int mri_mrec_no_memory(mr_error *err)
     return mr_error_set(err, MR_ENOMEM, "out of memory for the output's names");
 }
 
-char *mri_mrec_file_path(const mri_mrec_output *o, uint32_t at, const char *ending)
+static char *set_path(const mri_mrec_output *o, uint32_t at, const char *ending)
 {
     const size_t len = strlen(o->dst), room = len + strlen(ending) + 32;
-    char *path = malloc(room);
-    if (!path) return NULL;
     const bool suffix = len > 5 && strcmp(o->dst + len - 5, ".mrec") == 0;
-    if (!mri_mrec_sharded(o)) snprintf(path, room, "%s%s", o->dst, ending);
-    else snprintf(path, room, "%.*s-%05u.mrec%s", (int)(suffix ? len - 5 : len), o->dst, at, ending);
+    char *path = malloc(room);
+    if (path) snprintf(path, room, "%.*s-%05u.mrec%s", (int)(suffix ? len - 5 : len), o->dst, at, ending);
+    return path;
+}
+
+char *mri_mrec_file_path(const mri_mrec_output *o, uint32_t at, const char *ending)
+{
+    const size_t room = strlen(o->dst) + strlen(ending) + 32;
+    if (mri_mrec_sharded(o)) return set_path(o, at, ending);
+    char *path = malloc(room);
+    if (path) snprintf(path, room, "%s%s", o->dst, ending);
     return path;
 }
 
@@ -188,6 +196,25 @@ static int left_there(const mri_mrec_output *o, uint64_t left, mr_error *err)
     return rc;
 }
 
+/* Did an interrupted run begin a set of files here, which a run to one file would leave behind? */
+static int check_no_set(const mri_mrec_output *o, mr_error *err)
+{
+    char journal[PATH_MAX];
+    struct stat st;
+    const mr_convert_config *cfg = &o->plan->cfg;
+    snprintf(journal, sizeof journal, "%s.conversion.part", o->dst);
+    if ((cfg->force && !cfg->resume) || lstat(journal, &st) != 0 || !S_ISREG(st.st_mode)) return MR_OK;
+    char *part = set_path(o, 0, ".part");
+    if (!part) return mri_mrec_no_memory(err);
+    mr_error_set(err, MR_EEXIST,
+                 "an interrupted run made a set of files here (--shard-size): give its options and resume "
+                 "(--resume), or remove this file and the .part files of the set");
+    mri_error_place(err, MR_EEXIST, journal, MR_NOWHERE, MR_NOWHERE);
+    mri_convert_part_differs(o->plan, o->dst, part, err);
+    free(part);
+    return MR_EEXIST;
+}
+
 /* Is DST there, whole, by this same conversion? */
 static int open_one(mri_mrec_output *o, mr_error *err)
 {
@@ -198,12 +225,14 @@ static int open_one(mri_mrec_output *o, mr_error *err)
     if (!part) return mri_mrec_no_memory(err);
     const bool begun = lstat(part, &st) == 0;
     free(part);
+    const int rc = check_no_set(o, err);
+    if (rc) return rc;
     if (!cfg->resume) return left && !cfg->force ? left_there(o, left, err) : MR_OK;
     if (stat(o->dst, &st) != 0 || (begun && cfg->force)) return MR_OK; /* that run was to replace it */
     if (left) return both_there(o, err);
-    const int rc = mri_mrec_take_over(o, o->dst, err);
-    o->completed = rc == MR_OK;
-    return rc == MR_EEXIST && cfg->force ? MR_OK : rc;
+    const int taken = mri_mrec_take_over(o, o->dst, err);
+    o->completed = taken == MR_OK;
+    return taken == MR_EEXIST && cfg->force ? MR_OK : taken;
 }
 
 static int check_place(const mri_mrec_output *o, mr_error *err)

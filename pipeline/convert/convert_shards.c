@@ -9,6 +9,7 @@
  * Killed at any point it goes on from the journal (resume). In between there is no list: opening DST fails
  * with a missing file, and old and new files never exist at once. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -166,6 +167,21 @@ static int refuse_other_data(const mri_mrec_output *o, mr_error *err)
     return refuse(mri_output_part(o->journal.out), text, err);
 }
 
+/* Did an interrupted run begin one file here, which a run to a set would leave behind? */
+static int check_no_file(const mri_mrec_output *o, mr_error *err)
+{
+    const unsigned long long left = mri_writer_left(o->dst);
+    if (left == 0) return MR_OK;
+    char part[PATH_MAX];
+    snprintf(part, sizeof part, "%s.part", o->dst);
+    mr_error_set(err, MR_EEXIST,
+                 "an interrupted run to one file left %llu bytes of records here: resume it without "
+                 "--shard-size, or remove this file",
+                 left);
+    mri_error_place(err, MR_EEXIST, part, MR_NOWHERE, MR_NOWHERE);
+    return mri_convert_part_differs(o->plan, o->dst, part, err);
+}
+
 static int go_on(mri_mrec_output *o, uint64_t source, mr_error *err)
 {
     if (o->journal.stage >= MRI_JOURNAL_NAMED) return take_over_journal(o, err);
@@ -179,12 +195,15 @@ static int go_on(mri_mrec_output *o, uint64_t source, mr_error *err)
         o->shard = 0;
         o->records = o->last_source = 0;
     }
-    if (o->journal.stage == MRI_JOURNAL_NEW) return begin(o, source, err);
+    if (o->journal.stage == MRI_JOURNAL_NEW) {
+        rc = check_no_file(o, err);
+        return rc ? rc : begin(o, source, err);
+    }
     if (listed && !o->plan->cfg.force)
         return refuse(
             o->dst,
-            "it exists already, and an interrupted run was to replace it: resume with force to go on "
-            "(--resume --force)",
+            "it exists already, and an interrupted run to a set of files left its .part files here: go on "
+            "and replace it (--resume --force), or remove the .part files",
             err);
     if (o->journal.source != source) return refuse_other_data(o, err);
     return take_over_parts(o, err);

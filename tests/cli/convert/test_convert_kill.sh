@@ -50,6 +50,13 @@ last="convert with Ctrl-C"
 run 3 convert d i.mrec --resize 40 --resume
 same i.mrec want.mrec
 same i.mrec.bad.jsonl want.mrec.bad.jsonl
+# an interrupted run to a set is not begun anew as one file
+printf 'millrace conversion 1\n' >set.mrec.conversion.part
+for more in --resume "--resume --force" ""; do
+    # shellcheck disable=SC2086
+    run 1 convert d set.mrec --resize 40 $more; err_has "an interrupted run made a set of files here (--shard-size)"; absent set.mrec
+done
+
 # A run resumes only while the inputs it has read are unchanged. Here a picture has the same size and other bytes.
 run 0 synth e --count 60 --size 48 --quiet
 first=$(find e/train -name '*.jpg' | sort | head -n 1) last_one=$(find e/train -name '*.jpg' | sort | tail -n 1)
