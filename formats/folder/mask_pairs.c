@@ -156,7 +156,11 @@ static int read_head(pairs *p, uint64_t sample, size_t k, size_t *bytes)
     if (p->part.in) {
         const int at = mri_members_find(p->part.in, p->part.at, below);
         if (at < 0) return *bytes = 0, MR_OK;
-        return mri_members_head(p->part.in, at, p->head, bytes, p->err);
+        mr_error why = MR_ERROR_INIT; /* a member that cannot be read is reported when it is its turn */
+        const int rc = mri_members_head(p->part.in, at, p->head, bytes, &why);
+        if (rc == MR_EIO || rc == MR_EFORMAT) *bytes = 0;
+        else if (rc && p->err) *p->err = why;
+        return rc == MR_EIO || rc == MR_EFORMAT ? MR_OK : rc;
     }
     const int fd = openat(p->part.at, below, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     ssize_t n = -1;
@@ -260,10 +264,11 @@ static int check(pairs *p, size_t pictures, size_t masks, bool *found)
     kinds of;
     if (count_of(p, masks) > count_of(p, pictures) || !are_siblings(names[pictures], names[masks]))
         return MR_OK;
+    const ends e = ends_of(p, pictures, masks);
+    if (picture_of(p, pictures, p->taken->first[masks], &e) == UINT64_MAX) return MR_OK;
     int rc = look_at_first(p, masks, &b);
     if (!rc) rc = look_at_first(p, pictures, &a);
     if (rc || !a->known || !b->known || (!said && (b->coloured || !a->coloured))) return rc;
-    const ends e = ends_of(p, pictures, masks);
     if (!all_fit(p, pictures, masks, &e, bytes)) return MR_OK;
     rc = compare(p, pictures, masks, &e, &same, &of);
     *found =
@@ -279,9 +284,9 @@ static int refuse(const pairs *p, size_t pictures, size_t masks, const char *whe
         p->err, MR_EFORMAT,
         "%s/ and %s/ look like pictures and their masks, and both would be classes: each file of %s/ (%s) "
         "has the name and the size of a picture of %s/: move %s/ out of the data set; for pictures with "
-        "masks, write KEY.jpg and KEY.mask.png into a tar%s",
-        a, b, b, mask, a, b,
-        p->taken->deep ? "" : "; --classes depth makes a class of each folder with pictures");
+        "masks, write KEY.jpg and KEY.mask.png into a tar; if they are classes, --format %s takes them as "
+        "such",
+        a, b, b, mask, a, b, p->part.in ? "archive" : "folder");
     return mri_error_place(p->err, MR_EFORMAT, where, MR_NOWHERE, MR_NOWHERE);
 }
 

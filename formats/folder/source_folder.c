@@ -272,6 +272,7 @@ static int check_parts(const folder *f, const char *where, mr_error *err)
 static int check_masks(const folder *f, mri_dir part, const char *where, const mr_source_config *cfg,
                        mr_error *err)
 {
+    if (cfg->format) return MR_OK; /* the folders are classes */
     const mri_taken taken = {.classes = f->class_names,
                              .class_count = f->classes.count,
                              .deep = cfg->classes == MR_CLASSES_DEPTH,

@@ -50,14 +50,15 @@ static bool see(void *context, const char *picture, size_t bytes, const char *cl
     size_t end = bytes, from;
     while (end > 0 && picture[end - 1] != '/') end--;
     const size_t name = end;
-    if (end < 2 && !j->one_only) return true;
+    const bool bare = end < 2; /* without a folder */
+    if (bare && !j->one_only) return true;
     if (end > 0) end--;
     for (from = end; from > 0 && picture[from - 1] != '/';) from--;
-    const int at = j->one_only ? 0 : mri_listing_find(j->classes, picture + from, end - from);
+    const int at = bare ? 0 : mri_listing_find(j->classes, picture + from, end - from);
     if (at < 0 || !is_there(j, (size_t)at, picture + name, bytes - name)) return true;
     const int other = mri_listing_find(j->classes, class_name, class_bytes);
     const char *known = j->known[at];
-    j->found = j->one_only || (other >= 0 && other != at) ||
+    j->found = (other != at && (j->one_only || other >= 0)) ||
                (known && (strlen(known) != class_bytes || strncasecmp(known, class_name, class_bytes) != 0));
     if (j->found) {
         j->at = (size_t)at;

@@ -84,8 +84,8 @@ int mri_tf_choose(mri_tf_gather *g, const void *example, size_t bytes, mr_error 
 /* The features of a record that can be read, once they are chosen: features that no record before had become
  * its boxes, mask, class, ... or further fields. *again: g->key has more of them. */
 int mri_tf_look(mri_tf_gather *g, const void *example, size_t bytes, bool *again, mr_error *err);
-/* One record, features as picked by g->key; f NULL: one that cannot be read. Fails for lack of memory
- * only. */
+/* One record, features as picked by g->key; f NULL: one that cannot be read. MR_ENOMEM, or
+ * MR_EFORMAT: the records contradict each other. */
 int mri_tf_add(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_error *err);
 int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *err);
 void mri_tf_gather_fini(mri_tf_gather *g);

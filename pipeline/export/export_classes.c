@@ -8,11 +8,22 @@
 
 #include "base/file.h"
 
-/* Classes of folders at any depth are paths. A name with a slash among names without is no path: n/a. */
+/* animals/cat is the path of a folder, "n/a" and "w/o mask" are none. */
+static bool is_path(const char *name)
+{
+    for (const char *at = name;; at++) {
+        const size_t n = strcspn(at, "/");
+        if (n < 2 || at[0] == ' ' || at[n - 1] == ' ') return false;
+        at += n;
+        if (!*at) return true;
+    }
+}
+
+/* Classes of folders at any depth. */
 static bool are_paths(const mr_source_info *info)
 {
     for (uint32_t k = 0; k < info->class_count; k++)
-        if (!strchr(info->class_names[k], '/')) return false;
+        if (strchr(info->class_names[k], '/') && !is_path(info->class_names[k])) return false;
     return true;
 }
 
@@ -30,7 +41,7 @@ static void folder_of(const char *name, uint32_t number, bool path, char out[MRI
     const bool fits = (size_t)snprintf(text, sizeof text, "%s", name) < sizeof text - 16;
     for (char *at = text; !path && *at; at++)
         if (*at == '/') *at = '_';
-    if (!fits || !mri_export_name_safe(text, out, MRI_EXPORT_NAME_ROOM - 16))
+    if (!fits || !mri_export_name_safe(text, out, MRI_EXPORT_NAME_ROOM - 32))
         snprintf(out, MRI_EXPORT_NAME_ROOM, "%u", number);
 }
 
@@ -42,7 +53,9 @@ static int name_folders(mri_export_classes *c, const mr_source_info *info, bool 
         char folder[MRI_EXPORT_NAME_ROOM];
         folder_of(info->class_names[k], k, paths, folder);
         if (c->folder[k] || (strcmp(folder, info->class_names[k]) != 0) != others) continue;
-        if (others && is_taken(c, folder)) snprintf(folder + strlen(folder), 16, "-%u", k);
+        const size_t bytes = strlen(folder);
+        for (uint32_t again = 0; others && is_taken(c, folder); again++)
+            snprintf(folder + bytes, 32, again ? "-%u-%u" : "-%u", k, again);
         c->folder[k] = strdup(folder);
         if (!c->folder[k]) return mr_error_set(err, MR_ENOMEM, "no memory for the folders of classes");
     }

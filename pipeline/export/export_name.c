@@ -161,6 +161,8 @@ static void find_root(mri_export_names *n, const char *path, size_t before)
     while (last > 0 && path[last - 1] == '/') last--;
     while (last > 0 && path[last - 1] != '/') last--;
     if (part_bytes(path + last, true)) before = last;
+    if (before && part_bytes(path, true))
+        before = 0; /* train/photos/cat: val/photos/cat is none of its folders */
     memcpy(n->root, path, before);
     n->root[before] = '\0';
 }

@@ -85,6 +85,16 @@ static void report_left_out(const mr_source_info *info)
     if (count) printf(" of each sample, as only pictures become files; convert --to tar keeps all\n");
 }
 
+/* Classes of --classes depth. */
+static void report_depth(const mr_source_info *info, const mr_export_result *made)
+{
+    bool deep = false;
+    for (uint32_t k = 0; info->class_names && k < info->class_count; k++)
+        deep = deep || strchr(info->class_names[k], '/');
+    if (deep && made->renamed_classes == 0)
+        printf("some folders of classes lie in folders: --classes depth opens them as the same classes\n");
+}
+
 static void report(const export_run *r, const mr_export_result *made)
 {
     char text[32];
@@ -96,6 +106,7 @@ static void report(const export_run *r, const mr_export_result *made)
         if (made->bad) printf("; %" PRIu64 " bad sample%s left out", made->bad, made->bad == 1 ? "" : "s");
         putchar('\n');
         report_left_out(info);
+        report_depth(info, made);
         if (made->renamed)
             printf("%" PRIu64 " file%s another name than the sample; listed in %s\n", made->renamed,
                    made->renamed == 1 ? " has" : "s have", shown_text(made->names_path));

@@ -117,8 +117,12 @@ int chosen_check(const char *set, const choose_args *choose, const data_args *da
         status = EXIT_FAILED;
     } else if (!status && was && (!same || strcmp(was, same) != 0)) {
         say("%s: the set was made with %s, and an update without it would append the samples that were left "
-            "out: expected the same options%s%s",
-            shown_text(set), shown_text(was), same ? ", found " : "", same ? same : "");
+            "out: %s%s",
+            shown_text(set), shown_text(was),
+            !choose ? "update it by convert, with the same options (convert SRC SET --update)"
+            : same  ? "expected the same options, found "
+                    : "expected the same options",
+            choose && same ? same : "");
         status = EXIT_FAILED;
     }
     free(same);

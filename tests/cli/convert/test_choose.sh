@@ -56,6 +56,7 @@ for how in "convert grown fit.mrec --update" "append fit.mrec grown --update" "c
 done
 run 1 convert grown wide.mrec --update; err_has "the set was made with --where 'key!~ring/*', and an update without it"
 run 1 convert grown wide.mrec --update --where 'key~ring/*'; err_has "expected the same options, found --where 'key~ring/*'"
+run 1 append wide.mrec grown --update; err_has "update it by convert, with the same options (convert SRC SET --update)"
 run 0 convert grown wide.mrec --update --where 'key!~ring/*'; out_has "wide.mrec: 31 samples, 30 before"
 mkdir -p new/disc new/ring new/square new/frame; cp grown/disc/more.jpg new/disc; run 0 append fit.mrec new --quiet
 # the options stay in the set: records made again say the same

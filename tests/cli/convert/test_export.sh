@@ -78,6 +78,13 @@ printf 'path,class\none/00000.jpg,n/a\none/00001.jpg,.ring\ntwo/00000.jpg,_ring\
 run 0 export tables/odd.csv oddly --quiet; out_has "2 classes have a folder of another name; listed in oddly.names.jsonl"
 reopened oddly 3 "3: _ring, _ring-0, n_a"
 grep -qF '"event": "renamed_class", "name": "n/a", "folder": "n_a"}' oddly.names.jsonl || fail "oddly.names.jsonl: no n/a"
+printf 'path,class\none/00000.jpg,a/b\none/00001.jpg,a_b\ntwo/00000.jpg,a_b-0\n' >tables/meet.csv
+run 0 export tables/meet.csv meet --quiet; reopened meet 3 "3: a_b, a_b-0, a_b-0-1"
+printf 'path,class\none/00000.jpg,w/ mask\none/00001.jpg,w/o mask\n' >tables/mask.csv
+run 0 export tables/mask.csv mask --quiet; reopened mask 2 "2: w_ mask, w_o mask"
+mkdir -p tables/train/photos/cat tables/val/photos/dog; cp tree/ring/00000.jpg tables/train/photos/cat/1.jpg; cp tree/ring/00001.jpg tables/val/photos/dog/2.jpg
+printf 'path,class\ntrain/photos/cat/1.jpg,cat\nval/photos/dog/2.jpg,dog\n' >tables/parts.csv
+run 0 export tables/parts.csv split --quiet; present split/train/cat/1.jpg; present split/val/dog/2.jpg
 mkdir wds; cp tree/ring/00000.jpg wds/1.jpg; echo 1 >wds/1.cls; echo "a ring" >wds/1.txt; tar -C wds -cf wds.tar --sort=name .
 run 0 export wds.tar fields --quiet; out_has "left out: txt of each sample, as only pictures become files"
 # an older list does not stay beside a folder that needs none
