@@ -26,6 +26,7 @@ struct mr_run {
     mr_budget *budget;                            /* of both loaders; NULL: there is one */
     mr_source_config source;
     mr_loader_config loader;
+    mr_loader_field field[MR_LOADER_MAX_FIELDS]; /* of the program's network */
     mr_trainer_config trainer;
     char resized[512];  /* loader.augment, where a resize was put in front */
     bool numbers_given; /* label_offset is the program's */
@@ -269,6 +270,25 @@ static void like_model(mr_run *r)
         choose_augment(r);
 }
 
+/* The inputs of the program's network, unless the program names fields itself. */
+static int set_fields(mr_run *r, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(r->data);
+    mr_field_input input;
+    for (uint32_t i = 0; i < MR_LOADER_MAX_FIELDS && mr_net_field_at(r->cfg.net, i, &input); i++) {
+        uint32_t at = 0;
+        while (at < info->field_count && strcmp(info->fields[at].name, input.name) != 0) at++;
+        if (at == info->field_count) {
+            mr_error_set(err, MR_EINVAL, "the data have no field %s, which the network takes", input.name);
+            return mr_error_at(err, info->path, MR_NOWHERE, MR_NOWHERE);
+        }
+        r->field[i] = (mr_loader_field){.name = info->fields[at].name, .most = input.h * input.w * input.c};
+        r->loader.fields = r->field;
+        r->loader.field_count = i + 1;
+    }
+    return MR_OK;
+}
+
 static int set_loader(mr_run *r, mr_error *err)
 {
     if (r->from) return mr_checkpoint_loader(r->from, r->data, &r->loader, err);
@@ -280,7 +300,7 @@ static int set_loader(mr_run *r, mr_error *err)
     if (r->model) like_model(r);
     r->loader.training = true;
     r->loader.count_unlabelled = !tells_classes(r);
-    return MR_OK;
+    return r->cfg.net && r->loader.field_count == 0 ? set_fields(r, err) : MR_OK;
 }
 
 /* The validation data share the memory of the training data. */
@@ -350,13 +370,14 @@ static void take_rule(const mr_model *m, mr_trainer_config *cfg)
 {
     mr_trainer_config usual;
     mr_trainer_defaults(&usual);
-    if (is_same_update(&cfg->update, &usual.update)) cfg->update = m->update;
+    const bool own = !is_same_update(&cfg->update, &usual.update);
+    if (!own) cfg->update = m->update;
     if (is_same_schedule(&cfg->schedule, &usual.schedule)) {
         cfg->schedule = m->schedule;
-        cfg->schedule.lr = m->update.lr;
+        cfg->schedule.lr = own && cfg->update.lr > 0 ? cfg->update.lr : m->update.lr;
     }
     if (cfg->label_smoothing == usual.label_smoothing) cfg->label_smoothing = m->label_smoothing;
-    cfg->update.lr = 0; /* the schedule has the rate */
+    if (!own) cfg->update.lr = 0; /* the schedule has the rate */
 }
 
 static void fill_trainer(mr_run *r, mr_trainer_config *cfg)

@@ -50,6 +50,13 @@ static bool has_field(const mr_source_info *info, const char *name)
     return has;
 }
 
+/* Of pixels that are stored as such. */
+static bool has_fourth_channel(const mr_source_info *info)
+{
+    const mr_field *f = info->image_field >= 0 ? &info->fields[info->image_field] : NULL;
+    return f && f->type == MR_TYPE_PIXELS && f->ndim == 3 && f->dim[2] == 4;
+}
+
 int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     src->info.path = src->path;
@@ -73,6 +80,8 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
         !has_field(&src->info, cfg->target_key))
         mri_source_tell(src, "target key %s is passed over: it goes with tables and NumPy arrays",
                         cfg->target_key);
+    if (has_fourth_channel(&src->info))
+        mri_source_tell(src, "the pictures have 4 channels, of which the fourth (alpha) is not delivered");
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
     src->takes_withdrawn = cfg->withdrawn == MR_WITHDRAWN_TAKE;
     rc = mri_withdrawn_load(src, cfg, err);

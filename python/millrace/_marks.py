@@ -77,10 +77,13 @@ class _Content(pickle.Pickler):
             return NotImplemented
         if hasattr(value, "__dict__") and _is_plain(kind):
             return _seen, (id(kind), value.__dict__)
+        if kind.__module__.startswith("pyarrow"):  # it would be copied first
+            self._to.see(next((n for n in (getattr(value, "nbytes", None), getattr(value, "size", None)) if isinstance(n, int)), 0))
         try:
-            return value.__reduce_ex__(4)
+            content = value.__reduce_ex__(4)
         except Exception:
             return _seen, (id(value),)  # a file, a lock, ...
+        return (_seen, (id(value),)) if isinstance(content, str) else content  # a text: the name of a global
 
 
 def _is_set(cell: Any) -> bool:
@@ -92,15 +95,13 @@ def _is_set(cell: Any) -> bool:
 
 def mark_of(objects: List[Any]) -> Any:
     """A value that differs if what these objects hold differs: lists, dicts, arrays, tensors and objects, at any depth. Of content above MOST
-    bytes each mark differs from every other one."""
+    bytes, or that cannot be written (a chain of thousands of objects), each mark differs from every other one."""
     out: List[Any] = []
     for value in objects:
         to = _Sum()
         try:
             _Content(to).dump(value)
             out.append((id(value), to.sum))
-        except _TooMuch:
+        except Exception:  # too much of it, or something in it that cannot be written
             out.append((id(value), object()))
-        except Exception:  # it cannot be written: by its identity alone
-            out.append(id(value))
     return out

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
@@ -69,7 +70,7 @@ class Own:
         given = dict(functions, **{n: settings.get(n) for n in _MORE})
         own = cls(live, given, workers)
         pictures = bool(said) or any(settings.get(n) not in (None, usual, []) for n, usual in _SAY_PICTURES.items())
-        own.arrays_formed, own.said = pictures, said
+        own.arrays_formed, own.said = files or pictures, said
         if said and functions["collate_fn"] is not None:
             raise ArgumentError("%s= and collate_fn=: the function makes the batch, and says what its tensors are; leave out %s=" % (said[0], said[0]))
         if not asked and (live.schema is not None or own._pictures(pictures)):
@@ -259,12 +260,18 @@ def _see_members(sample: Any, settings: Dict[str, Any]) -> None:
         log.warning("samples have members that no batch has: %s; fields=%r delivers them", ", ".join(map(repr, left)), left)
 
 
+# Operations after which every pixel is where it was.
+_STAYS = frozenset(("none", "normalise", "normalise01", "standardise", "brightness", "contrast", "saturation", "hue", "jitter", "gray", "invert", "solarize",
+                    "posterize", "autocontrast", "equalize", "sharpness", "blur", "erase", "cutout"))
+
+
 def _see_following(image: Any, target: Any, augment: str) -> None:
     """A target of the picture's own size, which would stay where it is while the picture is cropped and flipped."""
     shape = tuple(getattr(image, "size", ())[::-1] if hasattr(image, "getbands") else getattr(image, "shape", ()))
     sizes = {shape[:2], shape[1:]} if len(shape) == 3 else {shape}
-    moved = [op for op in augment.replace(" ", "").split(",") if not op.startswith(("none", "normalise", "standardise"))]
-    if moved and len(getattr(target, "shape", ())) >= 2 and tuple(target.shape[-2:]) in sizes:
+    moved = [op for op in re.sub(r"\([^()]*\)| ", "", augment).split(",") if op not in _STAYS]
+    its = tuple(getattr(target, "shape", ()))
+    if moved and len(its) >= 2 and (its[-2:] in sizes or its[:2] in sizes):
         raise ArgumentError("augment=%r: the target of sample 0 is %s, of the picture's own height and width, and would not be changed with it: give samples "
                             "as dicts, {\"image\": ..., \"mask\": ...}, with fields=[\"mask\"]" % (augment, shown(target)))
 

@@ -1,5 +1,6 @@
 """millrace.torch.Loader over code of Python's own: finished tensors, transforms, collation, in this process and in worker processes."""
 import collections
+import functools
 import multiprocessing.reduction
 import os
 import pickle
@@ -897,14 +898,34 @@ def test_changes_in_place_reach_the_workers():
         assert all((x[:, 0] == 1).all() for x, _ in loader)
 
 
+def test_a_mark_of_what_cannot_be_written_differs():
+    """One member that pickle refuses does not hide a change of another one."""
+    from millrace._marks import mark_of
+
+    class Holds:
+        pass
+    data, deep = Holds(), None
+    data.f, data.labels = functools.lru_cache(None)(lambda x: x), [1]
+    assert mark_of([data]) == mark_of([data])
+    before = mark_of([data])
+    data.labels.append(2)
+    assert mark_of([data]) != before
+    for _ in range(5000):
+        deep = [deep]
+    assert mark_of([deep]) != mark_of([deep])
+
+
 def test_what_augmentation_would_leave_behind_is_told(caplog):
     rng = np.random.default_rng(0)
     pictures = [rng.integers(0, 256, (8, 9, 3), dtype="uint8") for _ in range(4)]
     for mask in (lambda p: p[:, :, 0].copy(), lambda p: torch.zeros(1, 8, 9), lambda p: np.zeros((5, 8, 9), "float32")):
         with pytest.raises(millrace.ArgumentError, match="picture's own height and width.*fields="):
             mt.Loader([(p, mask(p)) for p in pictures], 4, augment="resize(4x4),flip")
+    with pytest.raises(millrace.ArgumentError, match="picture's own height and width"):
+        mt.Loader([(p, p.copy()) for p in pictures], 4, augment="rrc(4)")
     data = [(p, p[:, :, 0].copy()) for p in pictures]
-    assert next(iter(mt.Loader(data, 4, augment="normalise(imagenet)")))[1].shape == (4, 8, 9)
+    for stays in ("normalise(imagenet)", "jitter(0.4,0.4,0.4,0.1), gray(0.5),normalise(imagenet)"):
+        assert next(iter(mt.Loader(data, 4, augment=stays)))[1].shape == (4, 8, 9)
     for sample, left, label in ((dict(y=1), "'y'", False), (dict(label=1, caption="a"), "'caption'", True), (dict(label=1), "", True)):
         caplog.clear()
         mt.Loader([dict(image=p, **sample) for p in pictures], 4, augment="flip").close()

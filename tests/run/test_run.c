@@ -219,6 +219,31 @@ static void two_runs_do_not_share_a_folder(void **state)
     mr_net_destroy(net);
 }
 
+/* A named model brings its rule and rate; a rate of the program's own is the run's. */
+static void a_rate_of_the_program_counts(void **state)
+{
+    (void)state;
+    mr_run *r;
+    mr_run_config cfg;
+    mr_loader_config loader;
+    mr_trainer_config trainer;
+    mr_fit_config fit;
+    mr_report last;
+    for (int k = 0; k < 2; k++) {
+        set_run(&cfg, NULL, &loader, &trainer);
+        mr_trainer_defaults(&trainer);
+        mr_fit_defaults(&fit);
+        fit.max_steps = 1;
+        if (k) trainer.update.lr = 0.375f;
+        cfg.model = "mnist-mlp";
+        cfg.val = "none";
+        MRT_OK(mr_run_open(&r, &cfg, &err), &err);
+        MRT_OK(mr_run_fit(r, &fit, &last, &err), &err);
+        MRT_TRUE(last.lr == (k ? 0.375f : mr_model_find("mnist-mlp")->update.lr));
+        mr_run_close(r);
+    }
+}
+
 static void settings_are_checked(void **state)
 {
     (void)state;
@@ -249,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stopped_run_continues),
         cmocka_unit_test(two_runs_do_not_share_a_folder),
+        cmocka_unit_test(a_rate_of_the_program_counts),
         cmocka_unit_test(settings_are_checked),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
