@@ -253,7 +253,8 @@ static int choose_bucket(mr_trainer *t, mr_error *err)
                        ? mri_exchange_measure(&t->exchange, bytes, &t->link, err)
                        : mri_link_speed_measure(&t->link, t->cfg.world, MRI_RANKS_SUMS,
                                                 mri_tap_ranks_per_host(&t->exchange.tap), bytes, err);
-    if (rc || chosen) return rc;
+    if (rc || chosen || t->exchange.by_nccl)
+        return rc; /* NCCL's order of additions follows from the bucket */
     t->cfg.bucket_bytes = mri_link_speed_bucket(&t->link, bytes);
     for (uint32_t r = 0; r < t->team.count; r++)
         mri_replica_set_bucket(&t->team.replicas[r], t->cfg.bucket_bytes);

@@ -42,6 +42,7 @@ def dataset(source: Loader, num_classes: Optional[int] = None, dtype: str = "uin
     source._finish_as(dtype, classes)
 
     def generate() -> Iterator[Tuple[Any, ...]]:
+        source._finish_as(dtype, classes)  # another data set of this loader may have said something else
         for batch in source:
             labels = (batch.targets if classes else batch.labels).numpy().copy()  # who keeps all labels keeps no pictures
             fields = {n: tf.constant(a, tf.string) if isinstance(a, list) else a for n, a in batch._further().items()}

@@ -52,8 +52,9 @@ struct card { /* of each process, to all */
     int32_t rc;
     int32_t version;
     uint32_t devices;
-    ncclUniqueId id; /* process 0's counts */
-    char text[384];  /* of rc */
+    uint32_t in_tree; /* as in mri_cuda_across */
+    ncclUniqueId id;  /* process 0's counts */
+    char text[384];   /* of rc */
 };
 
 struct seat { /* of each GPU, to all */
@@ -86,7 +87,7 @@ static int tell_all(const struct mri_cuda_across *a, void *mine, const size_t *b
 static void write_card(const struct mri_cuda_across *a, struct card *out)
 {
     mr_error err = MR_ERROR_INIT;
-    *out = (struct card){.devices = a->devices};
+    *out = (struct card){.devices = a->devices, .in_tree = a->in_tree};
     out->rc = mri_cuda_need(MRI_CUDA_NCCL, &err);
     if (!out->rc)
         out->rc = mri_cuda_check_nccl(a->parts[0].dev, api_of(a)->ncclGetVersion(&out->version),
@@ -115,6 +116,10 @@ static int check_cards(struct mri_cuda_across *a, const struct card *cards, mr_e
     if (cards[me].rc) return end_for(a, me, cards[me].rc, err, cards[me].text);
     for (uint32_t r = 0; r < a->wire.size; r++)
         if (cards[r].rc) return end_for(a, r, cards[r].rc, err, cards[r].text);
+    for (uint32_t r = 0; r < a->wire.size; r++)
+        if (cards[r].in_tree != cards[0].in_tree)
+            return end_for(a, r, MR_EINVAL, err,
+                           "of it and rank 0 one computes deterministically, and one does not");
     for (uint32_t k = 0; k < a->wire.size; k++) {
         const uint32_t r = (me + k) % a->wire.size; /* an own difference first */
         const int own = cards[r].version, first = cards[0].version;

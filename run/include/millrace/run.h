@@ -92,9 +92,11 @@ MR_STABLE int mr_checkpoint_trainer(mr_checkpoint *c, const mr_loader *loader, m
 /* A line for the user, valid during the call. */
 typedef void mr_run_note(void *context, const char *text);
 
-/* Settings of mr_run_open(). mr_run_defaults() sets 0, false and NULL everywhere. Everything they point to,
- * but net and trainer's world, is read during mr_run_open() only. A member of loader or trainer that has the
- * value of its defaults gets the run's: of the checkpoint, else of the model. */
+/* Settings of mr_run_open(). mr_run_defaults() sets 0, false and NULL everywhere. Everything they point to
+ * is read during mr_run_open() only, but net, trainer's world, and objects and contexts of calls that loader
+ * and source name (trace, record, budget, sampler, on_bad, stop): these must outlive the run. A member of
+ * loader or trainer that has the value of its defaults gets the run's: of the checkpoint, else of the model.
+ */
 typedef struct mr_run_config {
     size_t struct_size;
     mr_use use;       /* MR_USE_TRAIN (default): a new run, or with `resume` one that continues */
