@@ -3,8 +3,8 @@
  * Shared files are looked up in the list of their folder, which gives each a range of entries. An entry's
  * number is tried first; only where one does not fit all samples are searched. Samples that are files of
  * their own are all looked up by their names. A sample of a shared file that is not where its entry says is
- * searched by its bytes in the files of the folder. A link is looked up twice: by its own name, and as the
- * file that it leads to, whose folder has a list of its own. */
+ * searched in the files of the folder (withdrawn_moved.h). A link is looked up twice: by its own name, and as
+ * the file that it leads to, whose folder has a list of its own. */
 #include "formats/source/withdrawn.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "formats/source/choice.h"
 #include "formats/source/value.h"
+#include "formats/source/withdrawn_moved.h"
 #include "formats/source/withdrawn_state.h"
 
 typedef struct range { /* entries of one shared file */
@@ -25,26 +26,18 @@ typedef struct range { /* entries of one shared file */
     uint64_t first, end;
 } range;
 
-typedef struct stray { /* an entry whose sample lies elsewhere now, or is another one */
-    uint32_t list;
-    mri_withdrawn_entry *entry;
-    bool missing; /* the file is not there */
-    bool placed;  /* another sample lies where it lay */
-} stray;
-
 typedef struct loading {
     mr_source *src;
     mri_withdrawn *w;
-    range *range;     /* of each shared file two: of its name, and of the file that it leads to as a link */
+    range *range; /* of each shared file two: of its name, and of the file that it leads to as a link; list
+                     UINT32_MAX: none */
     bool any, search; /* some list has entries; some entry's number does not fit */
     uint32_t last;    /* list of the last sample's folder */
     char folder[MRI_WITHDRAWN_PATH];
     uint64_t elsewhere; /* entries of these files that are of no sample here */
     uint64_t lost;      /* entries whose samples are gone */
-    stray *stray;
+    mri_stray *stray;
     uint64_t stray_count, stray_cap;
-    void *buffer;
-    size_t buffer_bytes;
 } loading;
 
 void mri_withdrawn_free(mri_withdrawn *w)
@@ -54,6 +47,7 @@ void mri_withdrawn_free(mri_withdrawn *w)
     mri_names_fini(&w->folders);
     free(w->list);
     free(w->found);
+    free(w->again);
     free(w);
 }
 
@@ -125,6 +119,7 @@ static int read_lists(loading *l, mr_error *err)
     int rc = MR_OK;
     l->range = calloc(2 * (size_t)files + 1, sizeof *l->range);
     if (!l->range) return no_memory(err);
+    for (size_t k = 0; k < 2 * (size_t)files; k++) l->range[k].list = UINT32_MAX;
     for (uint32_t f = 0; !rc && f < files; f++) {
         mr_source_file file = {0};
         if (!l->src->ops->file_at || l->src->ops->file_at(l->src, f, &file) != MR_OK || !file.path) continue;
@@ -229,13 +224,38 @@ static int by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+static int by_number_and_list(const void *a, const void *b)
+{
+    const mri_withdrawn_found *x = a, *y = b;
+    const int order = by_number(a, b);
+    if (order || x->list != y->list) return order ? order : x->list < y->list ? -1 : 1;
+    return mri_withdrawn_order(x->entry, y->entry);
+}
+
+/* Without those at whose place another sample lies. */
 static void sort(mri_withdrawn *w)
 {
     uint64_t n = 0;
-    if (w->count) qsort(w->found, w->count, sizeof *w->found, by_number);
     for (uint64_t k = 0; k < w->count; k++)
-        if (n == 0 || w->found[n - 1].number != w->found[k].number) w->found[n++] = w->found[k];
+        if (w->found[k].entry->found) w->found[n++] = w->found[k];
     w->count = n;
+    if (n) qsort(w->found, n, sizeof *w->found, by_number_and_list);
+}
+
+/* Each number once; the further entries of a sample are kept for those who restore it. */
+static int set_apart(mri_withdrawn *w, mr_error *err)
+{
+    uint64_t n = 0, twice = 0;
+    for (uint64_t k = 1; k < w->count; k++) twice += w->found[k - 1].number == w->found[k].number;
+    if (twice == 0) return MR_OK;
+    w->again = malloc((size_t)twice * sizeof *w->again);
+    if (!w->again) return no_memory(err);
+    for (uint64_t k = 0; k < w->count; k++) {
+        if (n == 0 || w->found[n - 1].number != w->found[k].number) w->found[n++] = w->found[k];
+        else if (w->found[n - 1].entry != w->found[k].entry) w->again[w->again_count++] = w->found[k];
+    }
+    w->count = n;
+    return MR_OK;
 }
 
 /* ---- are the samples unchanged? ---- */
@@ -249,7 +269,8 @@ uint64_t mri_withdrawn_stamp(const char *path)
     return stamp ? stamp : 1;
 }
 
-static int read_at(const mr_source *src, const char *path, const mr_extent *at, void *buffer, mr_error *err)
+int mri_withdrawn_read(const mr_source *src, const char *path, const mr_extent *at, void *buffer,
+                       mr_error *err)
 {
     const bool own = at->file == MR_FILE_OF_SAMPLE;
     int fd = -1, rc = MR_OK;
@@ -270,7 +291,7 @@ int mri_withdrawn_hash(const mr_source *src, const char *path, const mr_extent *
         return mr_error_set(err, MR_ELIMIT, "a sample of %" PRIu64 " bytes", at->bytes);
     void *buffer = malloc((size_t)at->bytes + 1);
     if (!buffer) return no_memory(err);
-    const int rc = read_at(src, path, at, buffer, err);
+    const int rc = mri_withdrawn_read(src, path, at, buffer, err);
     if (!rc) *hash = XXH3_64bits(buffer, (size_t)at->bytes);
     free(buffer);
     return rc;
@@ -290,12 +311,11 @@ static void differs(mri_withdrawn *w, const mri_withdrawn_list *list, const mri_
         snprintf(alone, sizeof alone,
                  "If the file was corrected, 'millrace restore SET --samples %" PRIu64 "' takes it back. ",
                  number);
-    mr_error_set(
-        &w->why, MR_EFORMAT,
-        "the list of withdrawn samples does not belong to these data: %s (offset %" PRIu64 ", %" PRIu64
-        " bytes): %s since it was withdrawn. %s'millrace restore SET --all' removes the entries of the set "
-        "from the list; then withdraw samples again",
-        shown, e->offset, e->bytes, how, alone);
+    mr_error_set(&w->why, MR_EFORMAT,
+                 "the list of withdrawn samples does not belong to these data: %s (offset %" PRIu64
+                 ", %" PRIu64 " bytes): %s. %s'millrace restore SET --all' removes the entries of the set "
+                 "from the list; then withdraw samples again",
+                 shown, e->offset, e->bytes, how, alone);
     mri_error_place(&w->why, MR_EFORMAT, list->path, MR_NOWHERE, MR_NOWHERE);
 }
 
@@ -315,17 +335,16 @@ static int is_same(const mr_source *src, const mri_withdrawn_entry *e, const cha
     return rc;
 }
 
-static int add_stray(loading *l, uint32_t list, mri_withdrawn_entry *e, bool missing, mr_error *err)
+static int add_stray(loading *l, const mri_stray *s, mr_error *err)
 {
     if (l->stray_count == l->stray_cap) {
         const uint64_t cap = l->stray_cap ? 2 * l->stray_cap : 16;
-        stray *more = realloc(l->stray, (size_t)cap * sizeof *more);
+        mri_stray *more = realloc(l->stray, (size_t)cap * sizeof *more);
         if (!more) return no_memory(err);
         l->stray = more;
         l->stray_cap = cap;
     }
-    l->stray[l->stray_count++] = (stray){list, e, missing, e->found};
-    e->found = false;
+    l->stray[l->stray_count++] = *s;
     return MR_OK;
 }
 
@@ -343,45 +362,29 @@ static int compare_shared(loading *l, mr_error *err)
             const mr_extent extent = {.file = f, .offset = e->offset, .bytes = e->bytes};
             bool same, readable;
             rc = is_same(l->src, e, file.path, stamp, &extent, &same, &readable, err);
-            if (!rc && !same) rc = add_stray(l, r->list, e, false, err);
-            else l->elsewhere += !rc && !e->found;
+            if (!rc && !same) {
+                rc = add_stray(l, &(mri_stray){.entry = e, .list = r->list, .placed = e->found}, err);
+                e->found = false;
+            } else l->elsewhere += !rc && !e->found;
         }
     }
     return rc;
 }
 
 /* ---- samples that moved ---- */
-/* A set that was repaired or made anew has the withdrawn samples at other offsets or in other files. One of
- * the same size and the same bytes, in a file of the list's folder, is the one. */
-static int find_strays(loading *l, uint64_t number, const mr_extent *at, const char *path, mr_error *err)
-{
-    int rc = MR_OK;
-    uint64_t hash = 0;
-    bool hashed = false;
-    for (uint64_t k = 0; !rc && k < l->stray_count; k++) {
-        stray *s = &l->stray[k];
-        const char *folder = l->w->list[s->list].path;
-        const size_t n = mri_withdrawn_folder_bytes(path);
-        if (s->entry->found || s->entry->bytes != at->bytes || n != mri_withdrawn_folder_bytes(folder) ||
-            memcmp(folder, path, n) != 0)
-            continue;
-        mr_error what = MR_ERROR_INIT;
-        rc = hashed ? MR_OK : mri_withdrawn_hash(l->src, path, at, &hash, &what);
-        if (rc && mr_error_of_sample(rc, &what)) return MR_OK;
-        if (rc && err) *err = what;
-        hashed = true;
-        if (!rc && hash == s->entry->hash) return add(l, number, s->list, s->entry, err);
-    }
-    return rc;
-}
-
 static int add_missing(loading *l, mr_error *err)
 {
+    uint32_t file = 0;
     int rc = MR_OK;
-    for (uint32_t k = 0; !rc && k < l->w->folders.count; k++)
-        for (uint64_t e = 0; !rc && e < l->w->list[k].count; e++)
-            if (mri_withdrawn_is_missing(&l->w->list[k], &l->w->list[k].entry[e]))
-                rc = add_stray(l, k, &l->w->list[k].entry[e], true, err);
+    for (uint32_t k = 0; !rc && k < l->w->folders.count; k++) {
+        const mri_withdrawn_list *list = &l->w->list[k];
+        for (uint64_t e = 0; !rc && e < list->count; e++) {
+            const mri_stray s = {.entry = &list->entry[e], .list = k, .file = file, .missing = true};
+            if (mri_withdrawn_is_missing(s.entry)) rc = add_stray(l, &s, err);
+            file += e + 1 < list->count && strcmp(list->entry[e].file, list->entry[e + 1].file) != 0;
+        }
+        file++;
+    }
     return rc;
 }
 
@@ -390,33 +393,64 @@ static int add_missing(loading *l, mr_error *err)
 static void judge_strays(loading *l)
 {
     for (uint64_t k = 0; k < l->stray_count; k++) {
-        const stray *s = &l->stray[k];
-        if (s->entry->found || s->missing) continue;
-        if (s->placed || l->w->count == 0)
-            differs(l->w, &l->w->list[s->list], s->entry, MR_NOWHERE, "its bytes changed or were removed");
+        const mri_stray *s = &l->stray[k];
+        const mri_withdrawn_list *list = &l->w->list[s->list];
+        if (s->missing || s->state == MRI_STRAY_MOVED) continue;
+        if (s->state == MRI_STRAY_UNCLEAR)
+            differs(l->w, list, s->entry, MR_NOWHERE,
+                    "the file was changed since it was withdrawn, and other samples have the same bytes");
+        else if (s->state == MRI_STRAY_UNASKED)
+            differs(l->w, list, s->entry, MR_NOWHERE,
+                    "the file was changed since it was withdrawn, and to find the sample more than 10,000 "
+                    "samples or 1 GiB would have to be read");
+        else if (s->placed || l->w->count == 0)
+            differs(l->w, list, s->entry, MR_NOWHERE,
+                    "its bytes changed or were removed since it was withdrawn");
         else l->lost++;
+    }
+}
+
+/* Samples of missing files that are taken, one line for each list. */
+static void tell_taken(loading *l)
+{
+    for (uint32_t k = 0; k < l->w->folders.count; k++) {
+        const mri_withdrawn_list *list = &l->w->list[k];
+        const char *file = "", *last = "";
+        uint64_t samples = 0, files = 0;
+        for (uint64_t e = 0; e < list->count; e++) {
+            if (!list->entry[e].gone || !list->entry[e].found) continue;
+            if (samples++ == 0) file = list->entry[e].file;
+            files += strcmp(last, list->entry[e].file) != 0;
+            last = list->entry[e].file;
+        }
+        if (files == 1)
+            mri_source_tell(l->src,
+                            "%" PRIu64 " withdrawn sample%s of %.200s, which is gone, %s taken as these",
+                            samples, samples == 1 ? "" : "s", file, samples == 1 ? "is" : "are");
+        else if (files)
+            mri_source_tell(l->src,
+                            "%" PRIu64 " withdrawn samples of %.200s and %" PRIu64
+                            " other files, which are gone, are taken as these",
+                            samples, file, files - 1);
     }
 }
 
 static int follow_strays(loading *l, mr_error *err)
 {
-    uint64_t n = 0;
-    int rc = l->src->info.file_count ? add_missing(l, err) : MR_OK;
+    const size_t files = l->src->info.file_count;
+    int rc = files ? add_missing(l, err) : MR_OK;
     if (rc || l->stray_count == 0) return rc;
-    for (uint64_t k = 0; k < l->w->count; k++) /* those at whose place another sample lies */
-        if (l->w->found[k].entry->found) l->w->found[n++] = l->w->found[k];
-    l->w->count = n;
-    for (uint64_t k = 0; !rc && k < l->src->info.count; k++) {
-        mr_source_file file;
-        mr_extent at;
-        if (mri_stop_asked()) return mri_stopped(err);
-        if (l->src->ops->extent(l->src, k, &at, NULL) != MR_OK || at.file == MR_FILE_OF_SAMPLE ||
-            l->src->ops->file_at(l->src, at.file, &file) != MR_OK)
-            continue;
-        rc = find_strays(l, k, &at, file.path, err);
-    }
+    uint32_t *list_of = malloc(2 * files * sizeof *list_of);
+    if (!list_of) return no_memory(err);
+    for (size_t k = 0; k < 2 * files; k++) list_of[k] = l->range[k].list;
+    sort(l->w);
+    rc = mri_withdrawn_follow(l->src, l->w, list_of, l->stray, &l->stray_count, err);
+    free(list_of);
+    for (uint64_t k = 0; !rc && k < l->stray_count; k++)
+        if (l->stray[k].state == MRI_STRAY_MOVED)
+            rc = add(l, l->stray[k].number, l->stray[k].list, l->stray[k].entry, err);
     if (!rc) judge_strays(l);
-    if (!rc) sort(l->w);
+    if (!rc) tell_taken(l);
     return rc;
 }
 
@@ -429,36 +463,55 @@ static int compare_files(loading *l, mr_error *err)
         mr_extent at;
         if (!mri_withdrawn_place(l->src, f->number, &at, path) || at.file != MR_FILE_OF_SAMPLE) continue;
         if (at.bytes != f->entry->bytes || f->entry->offset != at.offset)
-            differs(l->w, &l->w->list[f->list], f->entry, f->number, "its size changed");
+            differs(l->w, &l->w->list[f->list], f->entry, f->number,
+                    "its size changed since it was withdrawn");
         else {
             bool same, readable;
             rc = is_same(l->src, f->entry, path, mri_withdrawn_stamp(path), &at, &same, &readable, err);
             if (!rc && !same)
                 differs(l->w, &l->w->list[f->list], f->entry, f->number,
-                        readable ? "its bytes changed" : "its bytes cannot be read any more");
+                        readable ? "its bytes changed since it was withdrawn"
+                                 : "its bytes cannot be read any more");
         }
     }
     return rc;
 }
 
-/* ---- lines for the user ---- */
-/* Of no file of this source: other data in the folder, or a file that was renamed or removed. */
-bool mri_withdrawn_is_missing(const mri_withdrawn_list *l, const mri_withdrawn_entry *e)
+/* ---- missing files ---- */
+/* Other data of the folder, or a file that was renamed or removed. */
+static bool is_gone(const mri_withdrawn_list *l, const char *file)
 {
     char path[MRI_WITHDRAWN_PATH + 256];
     struct stat st;
-    if (e->ours) return false;
-    snprintf(path, sizeof path, "%.*s%s", (int)mri_withdrawn_folder_bytes(l->path), l->path, e->file);
+    snprintf(path, sizeof path, "%.*s%s", (int)mri_withdrawn_folder_bytes(l->path), l->path, file);
     return lstat(path, &st) != 0 && errno == ENOENT;
 }
 
+/* Each file is looked up once. */
+static void find_gone(const mri_withdrawn *w)
+{
+    for (uint32_t k = 0; k < w->folders.count; k++) {
+        const mri_withdrawn_list *list = &w->list[k];
+        for (uint64_t e = 0, end; e < list->count; e = end) {
+            bool ours = true;
+            for (end = e; end < list->count && strcmp(list->entry[e].file, list->entry[end].file) == 0; end++)
+                ours = ours && list->entry[end].ours;
+            const bool gone = !ours && is_gone(list, list->entry[e].file);
+            for (uint64_t at = e; at < end; at++) list->entry[at].gone = gone && !list->entry[at].ours;
+        }
+    }
+}
+
+bool mri_withdrawn_is_missing(const mri_withdrawn_entry *e) { return e->gone && !e->found; }
+
+/* ---- lines for the user ---- */
 static void tell_missing(loading *l)
 {
     for (uint32_t k = 0; k < l->w->folders.count; k++) {
         const mri_withdrawn_list *list = &l->w->list[k];
         uint64_t missing = 0, first = 0;
         for (uint64_t e = 0; e < list->count; e++)
-            if (mri_withdrawn_is_missing(list, &list->entry[e]) && missing++ == 0) first = e;
+            if (mri_withdrawn_is_missing(&list->entry[e]) && missing++ == 0) first = e;
         if (missing)
             mri_source_tell(l->src,
                             "%.300s lists %" PRIu64
@@ -492,9 +545,11 @@ static int load(loading *l, mr_error *err)
     if (!rc && l->any) rc = take_hints(l, err);
     if (!rc) rc = search(l, err);
     if (rc || !l->any) return rc;
-    sort(l->w);
+    find_gone(l->w);
     rc = compare_shared(l, err);
     if (!rc) rc = follow_strays(l, err);
+    sort(l->w);
+    if (!rc) rc = set_apart(l->w, err);
     if (!rc) rc = compare_files(l, err);
     if (!rc) tell(l);
     return rc;

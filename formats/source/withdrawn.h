@@ -4,7 +4,8 @@
  *
  * A list belongs to the folder of the files, so every data set of these files finds it: one file of a set,
  * the set's list of files, a pattern, a folder. An entry whose file was changed is compared by the hash of
- * the sample's bytes, and never applied to another sample. */
+ * the sample's bytes. A sample of a shared file that moved is looked for by its bytes and its name in the
+ * files of the folder (withdrawn_moved.h); where several may be meant, the data are refused. */
 #ifndef MRI_WITHDRAWN_H
 #define MRI_WITHDRAWN_H
 

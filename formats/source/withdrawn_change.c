@@ -21,6 +21,7 @@ typedef struct key { /* of a sample, by its own path */
     char *path, *name;
     mr_extent at;
     uint64_t number, hash, stamp;
+    bool again; /* a further entry of a sample, in another list */
 } key;
 
 typedef struct folder_list {
@@ -30,6 +31,7 @@ typedef struct folder_list {
     mri_withdrawn_list now;
     mri_withdrawn_entry *next; /* the entries to write */
     uint64_t count, changed;
+    uint64_t again; /* of changed: entries of samples that another list has, too */
 } folder_list;
 
 typedef struct change {
@@ -92,6 +94,39 @@ static int listed_key(const mri_withdrawn *w, const mri_withdrawn_found *found, 
     return no_memory(err);
 }
 
+static uint64_t first_again(const mri_withdrawn *w, uint64_t number)
+{
+    uint64_t low = 0, high = w->again_count;
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (w->again[mid].number < number) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
+/* Has the list of this folder the sample by an entry with another place than it has now? */
+static bool is_elsewhere(const mri_withdrawn *w, const mri_withdrawn_found *found, const key *k,
+                         const char *path)
+{
+    const mri_withdrawn_entry *e = found->entry;
+    return same_folder(w->list[found->list].path, path) == 0 &&
+           (e->offset != k->at.offset || e->bytes != k->at.bytes ||
+            strcmp(e->file, path + mri_withdrawn_folder_bytes(path)) != 0);
+}
+
+/* A sample that moved keeps its entry: a second one would leave the first without a sample. */
+static bool has_moved(const mri_withdrawn *w, const key *k, const char *path)
+{
+    const mri_withdrawn_found *found = find_listed(w, k->number);
+    bool moved = found && is_elsewhere(w, found, k, path);
+    for (uint64_t at = found ? first_again(w, k->number) : 0;
+         found && !moved && at < w->again_count && w->again[at].number == k->number; at++)
+        moved = is_elsewhere(w, &w->again[at], k, path);
+    return moved;
+}
+
+/* Without a path: it needs none, as it is listed. */
 static int make_key(const change *c, uint64_t sample, key *k, mr_error *err)
 {
     char path[MRI_WITHDRAWN_PATH], name[MRI_NAME_ROOM] = "";
@@ -104,6 +139,7 @@ static int make_key(const change *c, uint64_t sample, key *k, mr_error *err)
         mr_error_set(err, MR_EUNSUPPORTED, "the sample is in no file");
         return mri_error_place(err, MR_EUNSUPPORTED, c->src->path, MR_NOWHERE, sample);
     }
+    if (!c->restores && has_moved(c->src->withdrawn, k, path)) return MR_OK;
     int rc = (k->path = strdup(path)) ? MR_OK : no_memory(err);
     if (rc || c->restores) return rc;
     k->stamp = mri_withdrawn_stamp(path); /* before the bytes: a file that changes meanwhile is compared again
@@ -136,18 +172,38 @@ static int check_unique(const change *c, mr_error *err)
     return MR_OK;
 }
 
+/* Of samples that are restored: their further entries. */
+static int add_again(change *c, mr_error *err)
+{
+    const mri_withdrawn *w = c->src->withdrawn;
+    const uint64_t asked = c->count;
+    int rc = MR_OK;
+    for (uint64_t s = 0; !rc && w && s < asked; s++) {
+        const uint64_t number = c->key[s].number;
+        for (uint64_t k = first_again(w, number); !rc && k < w->again_count && w->again[k].number == number;
+             k++) {
+            key *more = &c->key[c->count++];
+            *more = (key){.number = number, .again = true};
+            rc = listed_key(w, &w->again[k], more, err);
+        }
+    }
+    return rc;
+}
+
 static int make_keys(change *c, const uint64_t *samples, uint64_t count, mr_error *err)
 {
     const mri_withdrawn *w = c->src->withdrawn;
     uint64_t listed = w ? w->count : 0;
     int rc = MR_OK;
-    c->key = calloc((size_t)count + 1, sizeof *c->key);
+    c->key = calloc((size_t)(count + (w && c->restores ? w->again_count : 0)) + 1, sizeof *c->key);
     if (!c->key) return no_memory(err);
     for (uint64_t k = 0; !rc && k < count; k++) {
         if (mri_stop_asked()) return mri_stopped(err);
         rc = make_key(c, samples[k], &c->key[c->count++], err);
         if (!rc) listed += !find_listed(w, c->key[c->count - 1].number);
+        if (!rc && !c->key[c->count - 1].path) c->count--;
     }
+    if (!rc && c->restores) rc = add_again(c, err);
     if (rc) return rc;
     qsort(c->key, c->count, sizeof *c->key, by_key);
     for (uint64_t k = 1; k < c->count; k++)
@@ -258,7 +314,7 @@ static bool is_of_source(const change *c, const folder_list *l, const mri_withdr
         if (list->count == 0 || strcmp(list->path, l->path) != 0) continue;
         const mri_withdrawn_entry *found =
             bsearch(e, list->entry, list->count, sizeof *list->entry, mri_withdrawn_order);
-        return found && (found->ours || mri_withdrawn_is_missing(list, found));
+        return found && (found->ours || mri_withdrawn_is_missing(found));
     }
     return false;
 }
@@ -273,6 +329,7 @@ static void take_out(const change *c, folder_list *l)
             const int order = mri_withdrawn_order(&asked, e);
             gone = order == 0;
             if (order > 0) break;
+            l->again += gone && c->key[k].again;
             k++;
         }
         if (gone) l->changed++;
@@ -317,7 +374,7 @@ static int write_lists(change *c, uint64_t *changed, mr_error *err)
     *changed = 0;
     for (uint32_t k = 0; !rc && k < c->list_count; k++) rc = prepare(c, &c->list[k], err);
     for (uint32_t k = 0; !rc && k < c->list_count; k++) {
-        *changed += c->list[k].changed;
+        *changed += c->list[k].changed - c->list[k].again;
         rc = finish(c, &c->list[k], err);
     }
     return rc;

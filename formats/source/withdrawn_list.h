@@ -8,9 +8,10 @@
  *
  * An entry identifies a sample by FILE (without a folder), OFFSET and BYTES (decimal); HASH (16 hexadecimal
  * digits) is the hash of its bytes, STAMP the hash of the file's size and times when HASH was last compared.
- * NUMBER is the sample's number in the data set through which it was withdrawn: a hint that saves a search.
- * In FILE, NAME and REASON control characters and backslashes are \xHH. Entries are sorted by FILE and
- * OFFSET. CHECKSUM is the CRC32C of the lines above the last one. */
+ * Where another sample lies there, or FILE is gone, a sample of this folder is looked for by BYTES, HASH and
+ * NAME (withdrawn_moved.h). NUMBER is the sample's number in the data set through which it was withdrawn: a
+ * hint that saves a search. In FILE, NAME and REASON control characters and backslashes are \xHH. Entries are
+ * sorted by FILE and OFFSET. CHECKSUM is the CRC32C of the lines above the last one. */
 #ifndef MRI_WITHDRAWN_LIST_H
 #define MRI_WITHDRAWN_LIST_H
 
@@ -23,6 +24,7 @@ typedef struct mri_withdrawn_entry {
     const char *file, *name, *reason; /* owned by the list's text, or by whoever made the entry */
     bool ours;                        /* withdrawn.c: of a file of the source that is open */
     bool found;                       /* withdrawn.c: one of its samples */
+    bool gone;                        /* withdrawn.c: not ours, and its file is not there */
 } mri_withdrawn_entry;
 
 typedef struct mri_withdrawn_list {

@@ -1,8 +1,10 @@
-/* formats/source/withdrawn_state.h: what withdrawn.c found, for withdrawn_change.c. Private to these two. */
+/* formats/source/withdrawn_state.h: what withdrawn.c found, for withdrawn_moved.c and withdrawn_change.c.
+ * Private to these three. */
 #ifndef MRI_WITHDRAWN_STATE_H
 #define MRI_WITHDRAWN_STATE_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "formats/source/names.h"
 #include "formats/source/withdrawn.h"
@@ -22,6 +24,9 @@ struct mri_withdrawn {
     uint32_t list_cap;
     mri_withdrawn_found *found; /* sorted by number, each number once */
     uint64_t count, cap;
+    mri_withdrawn_found *again; /* further entries of these samples, sorted alike: of a link and of its file
+                                 */
+    uint64_t again_count;
     mr_error why; /* code MR_OK: each entry is the sample that it was */
 };
 
@@ -50,7 +55,10 @@ uint64_t mri_withdrawn_stamp(const char *path);
 /* Hash of the bytes of an extent in the file at path (or of a shared file). */
 int mri_withdrawn_hash(const mr_source *src, const char *path, const mr_extent *at, uint64_t *hash,
                        mr_error *err);
-/* Is the entry of a file that is neither the source's nor there? */
-bool mri_withdrawn_is_missing(const mri_withdrawn_list *l, const mri_withdrawn_entry *e);
+/* The same bytes as they are, into buffer. */
+int mri_withdrawn_read(const mr_source *src, const char *path, const mr_extent *at, void *buffer,
+                       mr_error *err);
+/* Was the file of the entry neither the source's nor there, and is it of no sample? */
+bool mri_withdrawn_is_missing(const mri_withdrawn_entry *e);
 
 #endif

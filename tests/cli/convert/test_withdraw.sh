@@ -212,6 +212,62 @@ at=$(sed -n 's/^3 \([0-9]*\) .*lost.mrec.*/\1/p' "moved/$list")
 printf 'ZZZZ' | dd of=moved/lost.mrec bs=1 seek=$((at + 300)) conv=notrunc status=none
 run 3 repair moved/lost.mrec --in-place --quiet
 run 0 inspect moved/lost.mrec --quiet; out_has "1 withdrawn sample is in these files no more"; out_has "1 of 11 samples are withdrawn"
+# samples without names (NumPy): an entry is applied to no other sample of the same bytes
+npy() { # FILE CHARACTER...: a picture of each character, all of one class
+    file=$1
+    shift
+    { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': ($#,), }"; head -c $# /dev/zero; } >"${file%.npy}_labels.npy"
+    { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': ($#, 4, 4), }"
+    for character; do printf '%016d' 0 | tr 0 "$character"; done; } >"$file"
+}
+withdrawn() { "$millrace" withdraw "$1" --quiet 2>/dev/null | sed 's/[^0-9].*//' | tr '\n' ' '; }
+rm -rf arrays && mkdir arrays && cd arrays || exit 1
+# a duplicate of a sample that is withdrawn where it was: the other one of them moved
+npy a.npy a b c x e f g x i; run 0 withdraw a.npy --samples 3,7 --quiet
+npy a.npy a b c x e g x i; equal "$(withdrawn a.npy)" "3 6 "; equal "$(samples a.npy)" 6
+run 0 withdraw a.npy --samples 6 --quiet; out_has "this run withdrew 0"; equal "$(withdrawn a.npy)" "3 6 " # its entry stays the only one
+# both moved; then one is removed, and nobody knows which
+npy a.npy a b x g x i; equal "$(withdrawn a.npy)" "2 4 "
+npy a.npy a x b g i; run 1 inspect a.npy; err_has "and other samples have the same bytes"; run 0 restore a.npy --all --quiet
+# the mislabelled one of two equal pictures: the right one stays, and so does its entry
+npy a.npy a b c x e f g x i; run 0 withdraw a.npy --samples 7 --quiet
+npy a.npy a b c x e g x i; run 1 inspect a.npy; err_has "and other samples have the same bytes"
+npy a.npy a b c y e f x i; equal "$(withdrawn a.npy)" "6 " # only one has the bytes
+npy a.npy a b c y e f g i; run 1 inspect a.npy; err_has "its bytes changed or were removed"
+run 0 restore a.npy --all --quiet; absent "$list"
+# more than 10,000 samples have the size: none is searched
+npy a.npy a b x; run 0 withdraw a.npy --samples 2 --quiet
+many=a; while [ ${#many} -lt 160016 ]; do many=$many$many; done
+{ printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (10001, 4, 4), }"
+    printf x; printf '%s' "$many" | head -c 160015; } >a.npy
+{ printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (10001,), }"; head -c 10001 /dev/zero; } >a_labels.npy
+run 1 inspect a.npy; err_has "more than 10,000 samples or 1 GiB"
+run 0 restore a.npy --all --quiet
+# entries of a file that is gone: of another file with some of these pictures, and of a renamed one
+npy a.npy x x p q; npy b.npy x g h; run 0 withdraw a.npy --samples 0,1,2 --quiet; rm a.npy
+run 0 inspect b.npy --quiet; equal "$(samples b.npy)" 3; out_has "lists 3 withdrawn samples of files that are not there (a.npy)"
+npy b.npy x g x x p; equal "$(samples b.npy)" 5 # three of two
+npy b.npy x g p; equal "$(samples b.npy)" 3 # one of two
+npy b.npy g x p x; equal "$(withdrawn b.npy)" "1 2 3 "; run 0 inspect b.npy --quiet
+out_has "3 withdrawn samples of a.npy, which is gone, are taken as these"; out_lacks "not there"
+run 0 restore b.npy --samples 1,2,3 --quiet; out_has "restored 3"; absent "$list"
+# two files that are gone: the one that is not here whole takes nothing from the other
+npy a.npy x q r; npy c.npy x p; run 0 withdraw a.npy --samples 0,1 --quiet; run 0 withdraw c.npy --samples 0 --quiet; rm a.npy c.npy
+npy b.npy g x p; equal "$(withdrawn b.npy)" "1 "; run 0 inspect b.npy --quiet; out_has "1 withdrawn sample of c.npy, which is gone, is taken"; out_has "lists 2 withdrawn samples"
+rm "$list"
+cd .. || exit 1
+# names decide between equal pictures
+rm -rf twins && mkdir -p twins/in/c && for n in 0 1 2 3 4; do cp "p/disc/0000$n.jpg" twins/in/c/$n.jpg; done
+cp twins/in/c/1.jpg twins/in/c/3.jpg
+run 0 convert twins/in twins/t.tar --to tar --quiet; run 0 withdraw twins/t.tar --samples 3 --quiet
+rm twins/in/c/0.jpg; run 0 convert twins/in twins/t.tar --to tar --force --quiet
+equal "$(withdrawn twins/t.tar)" "2 "; equal "$(names twins/t.tar)" c/3.jpg
+rm twins/in/c/3.jpg; run 0 convert twins/in twins/t.tar --to tar --force --quiet; run 1 inspect twins/t.tar; err_has "its bytes changed or were removed"
+# in the list of a link and in that of its file: restored from both
+run 0 restore s.mrec --all --quiet
+run 0 withdraw view/one/s.mrec --samples 3 --quiet; run 0 withdraw s.mrec --samples 3,4 --quiet
+run 0 restore view/one/s.mrec --samples 3 --quiet; out_has "1 of $all samples are withdrawn; this run restored 1"
+equal "$(samples s.mrec)" $((all - 1)); equal "$(samples view/one/s.mrec)" $((all - 1)); run 0 restore s.mrec --all --quiet
 # a list that is a link whose file is not here, as tools that keep versions of sets leave it
 run 0 synth linked --classes 2 --count 3 --quiet; run 0 withdraw linked --samples 1 --quiet
 where=$(find linked -name $list | head -1); mv "$where" kept.list; ln -s nowhere "$where"
