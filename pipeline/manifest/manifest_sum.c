@@ -101,7 +101,8 @@ int mri_manifest_sum(mri_manifest *m, const mr_manifest_config *cfg, mr_error *e
     pthread_mutex_lock(&s.lock);
     s.working -= wanted - made;
     pthread_mutex_unlock(&s.lock);
-    if (made == 0) return mr_error_set(err, MR_ENOMEM, "cannot start a thread");
+    if (made == 0)
+        return mr_error_set(err, MR_ENOMEM, "cannot start a thread: no memory, or too many threads");
     watch(&s);
     for (uint32_t k = 0; k < made; k++) pthread_join(thread[k], NULL);
     return stopped(&s) ? mr_error_set(err, MR_ECANCELED, "stopped") : MR_OK;

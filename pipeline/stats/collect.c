@@ -218,7 +218,8 @@ static int run(collecting *c, mr_error *err)
     pthread_mutex_lock(&c->lock);
     c->working -= wanted - made;
     pthread_mutex_unlock(&c->lock);
-    if (made == 0) return mr_error_set(err, MR_ENOMEM, "cannot start a thread");
+    if (made == 0)
+        return mr_error_set(err, MR_ENOMEM, "cannot start a thread: no memory, or too many threads");
     watch(c);
     for (uint32_t t = 0; t < made; t++) pthread_join(threads[t], NULL);
     if (mri_is_stopped(c->cfg->stop)) return mr_error_set(err, MR_ECANCELED, "stopped by its caller");

@@ -229,7 +229,8 @@ static int run(verification *v, mr_error *err)
     pthread_mutex_lock(&v->lock);
     v->working -= wanted - made;
     pthread_mutex_unlock(&v->lock);
-    if (made == 0) return mr_error_set(err, MR_ENOMEM, "cannot start a thread");
+    if (made == 0)
+        return mr_error_set(err, MR_ENOMEM, "cannot start a thread: no memory, or too many threads");
     watch(v);
     for (uint32_t t = 0; t < made; t++) pthread_join(threads[t], NULL);
     if (v->failure.code != MR_OK) {
