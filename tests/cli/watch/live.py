@@ -95,7 +95,8 @@ def resized():
 
     def look(t, fd, pid, seconds):
         if widths and seconds > 0.5 * (5 - len(widths)) and t.sequence is None:
-            terminal.resize(fd, t, widths.pop(0), 20)
+            if terminal.resize_between_views(fd, t, pid, widths[0], 20):
+                widths.pop(0)
 
     status, t = terminal.run(train(epochs=10), 95, 30, look, UTF8)
     check(not widths, "the run was over before all sizes were seen")

@@ -27,6 +27,7 @@ class Terminal:
         self.row = self.column = 0
         self.wraps = []  # lines that were too long for the terminal
         self.sequence = None
+        self.at_end = False  # all that came ends with the end of a view
         self.sequences = []  # all that came
         self.decoder = codecs.getincrementaldecoder("utf-8")()
 
@@ -128,6 +129,18 @@ def resize(fd, terminal, width, height):
     terminal.resize(width, height)
 
 
+def resize_between_views(fd, terminal, pid, width, height):
+    """A view that was drawn for the old size and is not shown yet would be torn, as on every terminal: the program is stopped, and where
+    something of it is still to come, nothing is resized. False: then."""
+    os.kill(pid, signal.SIGSTOP)
+    stopped = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    whole = stopped.si_code == os.CLD_STOPPED and terminal.at_end and not select.select([fd], [], [], 0)[0]
+    if whole:
+        resize(fd, terminal, width, height)
+    os.kill(pid, signal.SIGCONT)
+    return whole
+
+
 def run(command, width, height, look=None, environment=None, limit=120):
     """Returns (exit status, terminal). look(terminal, fd, pid, seconds) is called after each piece, and after each view that it ends: where
     this program has waited for a core, several lie in one piece."""
@@ -155,9 +168,11 @@ def run(command, width, height, look=None, environment=None, limit=120):
             break
         if not data:
             break
-        for piece in re.split(rb"(?<=\x1b\[J)", data):
+        pieces = [piece for piece in re.split(rb"(?<=\x1b\[J)", data) if piece]
+        for k, piece in enumerate(pieces):
             terminal.feed(piece)
-            if look and piece:
+            terminal.at_end = k + 1 == len(pieces) and data.endswith(b"\x1b[J")
+            if look:
                 look(terminal, fd, pid, time.monotonic() - begun)
     os.close(fd)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), terminal
