@@ -227,10 +227,14 @@ static void a_rate_of_the_program_counts(void **state)
     mr_run_config cfg;
     mr_loader_config loader;
     mr_trainer_config trainer;
+    mr_devices_config device;
     mr_fit_config fit;
     mr_report last;
+    mr_devices_defaults(&device);
+    device.compute_threads = 1; /* the thread sanitizer does not know those of OpenMP */
     for (int k = 0; k < 2; k++) {
         set_run(&cfg, NULL, &loader, &trainer);
+        cfg.device = &device;
         mr_trainer_defaults(&trainer);
         mr_fit_defaults(&fit);
         fit.max_steps = 1;
